@@ -1,8 +1,7 @@
 //! One head left in a layer: Michel et al. (2019), Section 3.3, Tables 2 and 3, and Appendix A, Tables 5 and 6.
 //!
-//! For every head, the score of the test set when it is the only one of its layer; other layers stay intact. The tables
-//! show the best head of each layer. The best of many on one test set is better than it deserves, so `--select-on`
-//! chooses it on another.
+//! Scores the test set with each head as the only one of its layer; other layers keep all heads. The tables show the best head of each
+//! layer. The best of many scores on one test set is biased upwards, so `--select-on` chooses the head on another split.
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -18,10 +17,10 @@ use training::Machine;
 
 const EXPERIMENT: &str = ABLATE_ALL_BUT_ONE.name;
 
-/// Masks all heads of a layer but one and scores the test set (Tables 2 and 3; with --select-on 5 and 6).
+/// Masks all heads of a layer but one and scores the test set (Tables 2 and 3; with --select-on Tables 5 and 6).
 ///
-/// Writes a row for each head that is kept soon after it is scored, and resumes a killed run. Existing results are used
-/// and missing ones are measured; --again measures everything again.
+/// Writes a row for each kept head as soon as it is scored, and resumes a killed run. Existing results are used and missing ones are
+/// measured; --again measures everything again.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -29,7 +28,7 @@ struct Args {
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 
-    /// Choose the best head of each layer on this split, and score only these on the other
+    /// Choose the best head of each layer on this split, and score only these heads on --split
     #[arg(long, value_name = "SPLIT", conflicts_with = "until_decided")]
     select_on: Option<String>,
 
@@ -59,7 +58,7 @@ pub fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let select_on = args.select_on.as_deref();
     let select_on = select_on.map(|split| description.split(Some(split), &machine)).transpose()?;
@@ -107,7 +106,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Parts that both sweeps share.
+/// State shared by both sweeps.
 struct Run<'a> {
     args: &'a Args,
     machine: &'a Machine,
@@ -117,7 +116,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// `heads`: those that can have a row.
+    /// Returns the sweep that keeps each of `heads` as the only one of its layer.
     fn sweep(&self, scored: Scored, heads: &[HeadId], test: TestArgs) -> HeadSweep {
         HeadSweep {
             experiment: EXPERIMENT,
@@ -141,7 +140,7 @@ impl Run<'_> {
     }
 }
 
-/// The head of each layer with the best score; of heads that tie, the first.
+/// Returns the head with the best score in each layer, the first of those that tie.
 fn best_of_layers(heads: &[HeadId], rows: &[AblationRow]) -> Vec<HeadId> {
     let mut best: BTreeMap<_, (HeadId, f64)> = BTreeMap::new();
     for row in rows {

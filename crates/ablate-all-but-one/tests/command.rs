@@ -1,4 +1,4 @@
-//! The whole command on a subject that trains in a second.
+//! The whole command on a setup that trains in a second.
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -35,7 +35,7 @@ fn every_head_has_one_row_with_its_test() {
     assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
 }
 
-/// The rows that are reported are of the heads that are best where they are chosen, and scored elsewhere.
+/// Heads that are chosen on `dev` get rows with their scores on the test split.
 #[test]
 fn heads_are_chosen_on_one_split_and_scored_on_another() {
     let folder = folder();
@@ -62,7 +62,6 @@ fn heads_are_chosen_on_one_split_and_scored_on_another() {
     assert!(both.iter().all(|row| row.p_adjusted.is_some()));
 }
 
-/// Of two heads, keeping one is masking the other.
 #[test]
 fn in_a_layer_of_two_heads_it_is_the_same_as_masking_one() {
     static TWO_HEADS: LazyLock<String> = LazyLock::new(|| CLASSIFIER.replace("heads = 3", "heads = 2"));
@@ -92,7 +91,7 @@ fn splits_that_make_no_sense_are_refused() {
     command(folder.path()).args(["--select-limit", "3"]).assert().code(2).stderr(contains("--select-on"));
 }
 
-/// Heads are not chosen by shards, of which each would see a part: what they are chosen by must be there.
+/// Shards do not choose heads, since each would see only part of the rows: the sweep to choose from must be complete.
 #[test]
 fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
     let (whole, apart) = (folder(), folder());
@@ -117,7 +116,7 @@ fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
     assert_eq!(test_support::read(apart.path(), chosen), test_support::read(whole.path(), chosen));
 }
 
-/// To first order, a set's effect is the sum over its heads: the effects that `ablate-one` has stored predict what the gradient does.
+/// The sums of effects that `ablate-one` stored equal the first-order effects from the gradient.
 #[test]
 fn stored_effects_of_heads_add_up() {
     let find = |stores_heads: bool| -> Vec<AblationRow> {

@@ -1,4 +1,4 @@
-//! A list of heads against random sets with as many heads in each layer: is the list better than chance?
+//! Tests whether a list of heads is better than random sets with equal numbers of heads per layer.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,24 +18,24 @@ use stats::overlap;
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
-/// Masks a list of heads, and random sets with as many heads in each layer, and ranks the list among them.
+/// Masks a list of heads and random sets with equal numbers of heads per layer, and ranks the list among them.
 ///
-/// --split takes several splits, separated by commas, each with a file of its own. With a split for importance, the heads of the list
-/// are also looked for among equally many heads of each layer that --by puts first there. Writes a row for each set soon after it is
+/// --split takes several splits, separated by commas, and each gets its own file. If the setup has a split for importance, also counts how
+/// many heads of the list are among those that --by ranks first, with equal numbers per layer. Writes a row for each set soon after it is
 /// scored, and resumes a killed run. Existing results are used and missing ones are measured; --again measures everything again.
 #[derive(Debug, Parser)]
 #[command(name = "audit", version, args_override_self = true)]
 struct Args {
-    /// The list: a file with heads, or heads such as self:2:5 or, in a model with one attention type, L2H5 or 2:5. Layers and heads
-    /// count from 1
+    /// The list: a file with heads, or heads such as self:2:5 or, in a model with one attention type, L2H5 or 2:5; layers and heads count
+    /// from 1
     #[arg(value_name = "HEADS", index = 2, required = true, num_args = 1..)]
     heads: Vec<String>,
 
-    /// Random sets, with seeds counting up from --seed
+    /// Number of random sets, with seeds counting up from --seed
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(200..=100_000))]
     draws: u64,
 
-    /// Criterion by which a second estimate ranks heads: importance, another that is measured, or oracle, which masks each
+    /// Criterion that ranks heads on other data: importance, another measured criterion, or oracle, which masks each head
     #[arg(long, value_enum, value_name = "ORDER", hide_possible_values = true, default_value_t = Order::Importance)]
     by: Order,
 
@@ -72,16 +72,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A split to score, and what its rows need.
+/// A split to score, with its settings.
 struct Planned {
     scored: Scored,
-    /// Ranks heads on other data.
+    /// Ranks heads on another split.
     estimate: Option<Estimate>,
     path: PathBuf,
 }
 
 impl Args {
-    /// Reads and checks what can be had without opening the subject, which may train its model for an hour.
+    /// Checks everything that can be checked without opening the subject, which may train its model for an hour.
     fn plan(&self, description: &Description, machine: &Machine) -> anyhow::Result<Vec<Planned>> {
         let Self { by, shared, masking, .. } = self;
         ensure!(*by == Order::Oracle || by.is_measured(), "--by {by}: heads are not ranked by it one by one");
@@ -126,7 +126,7 @@ fn read(heads: &[String], layout: &HeadLayout) -> anyhow::Result<HeadSet> {
     Ok(list)
 }
 
-/// Parts that the splits share.
+/// State shared by all splits.
 struct Audit<'a> {
     args: &'a Args,
     machine: &'a Machine,
@@ -136,7 +136,7 @@ struct Audit<'a> {
 }
 
 impl Audit<'_> {
-    /// Measures the rows of a split that are missing; returns their file.
+    /// Measures the missing rows of a split; returns their file.
     fn measure(&self, planned: Planned, sets: &[RowSet<AuditRow>]) -> anyhow::Result<PathBuf> {
         let Planned { scored, estimate, path } = planned;
         let Self { args, machine, subject, .. } = *self;
@@ -159,7 +159,7 @@ impl Audit<'_> {
                 if let Some(estimate) = estimate.as_ref().filter(|_| row.draw.is_none()) {
                     self.find_again(estimate, &mut row)?;
                 }
-                // a small layer has few sets, each drawn many times and measured once
+                // a small layer has few sets, each drawn several times but measured once
                 let place = *known.entry(row.masked_heads.clone()).or_insert(due.len());
                 match due.get_mut(place) {
                     Some(set) => set.rows.push(row),
@@ -171,7 +171,7 @@ impl Audit<'_> {
         Ok(rows.finish()?.path)
     }
 
-    /// The list and the random sets, each with its row.
+    /// Returns the list and the random sets, each with its row.
     fn sets(&self) -> Vec<RowSet<AuditRow>> {
         let set = |draw: Option<u64>, masked: HeadSet| {
             let row = AuditRow { draw, masked_heads: masked.names(), ..AuditRow::default() };
@@ -185,7 +185,7 @@ impl Audit<'_> {
         [set(None, self.list.clone())].into_iter().chain((0..self.args.draws).map(draw)).collect()
     }
 
-    /// Counts the heads of the list among those that the estimate puts first.
+    /// Counts the heads of the list among those that the estimate ranks first.
     fn find_again(&self, estimate: &Estimate, row: &mut AuditRow) -> anyhow::Result<()> {
         let mut order = self.scores(estimate)?.ascending();
         order.reverse();
@@ -200,7 +200,7 @@ impl Audit<'_> {
         Ok(())
     }
 
-    /// The larger, the more a head is needed.
+    /// Returns scores that are higher for more important heads.
     fn scores(&self, estimate: &Estimate) -> anyhow::Result<HeadScores> {
         let Self { args, machine, description, subject, .. } = *self;
         if args.by != Order::Oracle {
@@ -212,7 +212,7 @@ impl Audit<'_> {
     }
 }
 
-/// The first heads of an order, as many of each layer as a list has.
+/// Returns the first heads of an order, with the list's number of heads per layer.
 fn matched(list: &HeadSet, order: &[HeadId]) -> HeadSet {
     let mut left: BTreeMap<_, usize> = BTreeMap::new();
     list.iter().for_each(|id| *left.entry(id.module()).or_default() += 1);

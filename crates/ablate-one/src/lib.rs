@@ -1,7 +1,6 @@
-//! One head at a time: Michel et al. (2019), Section 3.2, Table 1 and Figure 1.
+//! Masking one head at a time: Michel et al. (2019), Section 3.2, Table 1 and Figure 1.
 //!
-//! For every head, the score of the test set without it, minus the score of the intact model, and a test of whether
-//! that difference could be chance.
+//! Measures the effect of masking each head on the score of the test set, and tests whether it could be due to chance.
 pub mod audit;
 pub mod say;
 use std::process::ExitCode;
@@ -13,8 +12,8 @@ use significance::TestArgs;
 
 /// Masks one head at a time and scores the test set (Table 1).
 ///
-/// Writes a row for each head soon after it is scored, and resumes a killed run. Existing results are used and missing
-/// ones are measured; --again measures everything again.
+/// Writes a row for each head soon after it is scored, and resumes a killed run. Existing results are used and missing ones are measured;
+/// --again measures everything again.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -44,7 +43,7 @@ pub fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;

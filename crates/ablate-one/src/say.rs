@@ -1,4 +1,4 @@
-//! Output of a model for a text, with all its heads and without some: a translation, a class, or the text that follows.
+//! Output of a model for a text, with all heads and with some masked: a translation, a class, or a continuation.
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,20 +7,20 @@ use core_masking::HeadSet;
 use experiment::{AblationArgs, MachineArgs, SubjectArgs};
 use significance::SEED;
 
-/// Shows what a model makes of a text, with all its heads and with some masked.
+/// Shows the output of a model for a text, with all its heads and with some masked.
 ///
-/// A translator translates it, a classifier names its class, a language model continues it by greedy search.
+/// A translator translates the text, a classifier names its class, and a language model continues it greedily.
 #[derive(Debug, Parser)]
 #[command(name = "say", version, args_override_self = true)]
 struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
 
-    /// The text; for a classifier of images, the path of one
+    /// The text; for an image classifier, the path of an image
     #[arg(value_name = "TEXT")]
     text: String,
 
-    /// Heads that are masked together, such as self:2:1+self:2:4; may be given again
+    /// Heads to mask together, such as self:2:1+self:2:4; repeat the option for more sets
     #[arg(long, value_name = "HEADS")]
     mask: Vec<HeadSet>,
 
@@ -31,7 +31,7 @@ struct Args {
     #[command(flatten)]
     ablation: AblationArgs,
 
-    /// Folder of the results, where the training curve goes if the model is yet to be trained
+    /// Folder of the results, for the training curve if the model must be trained first
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
 

@@ -1,4 +1,4 @@
-//! The whole command on a language model that trains in a second, whose single heads `ablate-one` masks too.
+//! The whole command on a language model that trains in a second; `ablate-one` masks its single heads for comparison.
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A list of one head and random sets of one head of its layer have the scores of `ablate-one`, and are ranked by these.
+/// Both the list and the random sets are single heads of one layer, so `ablate-one` gives their scores.
 #[test]
 fn a_list_is_ranked_among_random_sets_of_its_layers() {
     let folder = folder();
@@ -36,7 +36,7 @@ fn a_list_is_ranked_among_random_sets_of_its_layers() {
         assert!(row.masked_heads.starts_with("self:2:"), "{row:?}");
         assert!((row.score - score(&row.masked_heads)).abs() < 1e-9, "{row:?}");
     }
-    // 200 draws of 4 heads: 50 each, and a standard deviation of 6
+    // 200 draws of 4 heads: 50 each, with a standard deviation of 6
     for head in 1..=4 {
         let drawn = draws.iter().filter(|row| row.masked_heads == format!("self:2:{head}")).count();
         assert!((25..=75).contains(&drawn), "head {head}: {drawn}");
@@ -45,7 +45,7 @@ fn a_list_is_ranked_among_random_sets_of_its_layers() {
     let as_large = draws.iter().filter(|row| row.score >= list.score).count();
     assert_eq!((list.rank, list.draws), (Some(1 + larger), Some(200)));
     assert_eq!(list.p_rank, Some((1 + as_large) as f64 / 201.0));
-    // the head is first of four, or not: 1/4 or 1
+    // the list is one head of four: finding it has probability 1/4, not finding it p = 1
     assert_eq!(list.found_again_by_chance, Some(0.25));
     assert_eq!(list.p_found_again, Some(if list.found_again == Some(1) { 0.25 } else { 1.0 }));
     assert!(list.delta_low.unwrap() <= list.score_delta && list.score_delta <= list.delta_high.unwrap());
@@ -57,7 +57,7 @@ fn a_list_is_ranked_among_random_sets_of_its_layers() {
     assert_eq!(rows::<AuditRow>(folder.path(), "audit-first-10.csv").len(), 211);
 }
 
-/// The file of a list, several splits, and rankings by a gradient.
+/// Combines a list from a file, several splits, and a ranking by a gradient.
 #[test]
 fn a_list_of_a_file_is_audited_on_each_split() {
     let folder = folder();
@@ -73,7 +73,6 @@ fn a_list_of_a_file_is_audited_on_each_split() {
     }
 }
 
-/// Heads that are ablated by their means are ranked by what their means cost.
 #[test]
 fn an_oracle_ranks_heads_under_the_ablation_of_the_list() {
     let folder = folder();

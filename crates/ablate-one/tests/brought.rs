@@ -1,4 +1,4 @@
-//! Folders as people bring them: each opens with the numbers of the plain one, or is refused as what it is.
+//! Variants of checkpoint folders: each must give the results of the plain folder, or be refused with a fitting message.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use test_support::{CLASSIFIER, LANGUAGE_MODEL, command, copy_files, refusal, row
 const WEIGHTS: &str = "model.safetensors";
 const EMBEDDINGS: &str = "model.embed_tokens.weight";
 
-/// A change of a model's folder, and the refusal that must follow; none if it must open as before.
+/// A change to a model's folder, and the message of the refusal; `None` if the model must open as before.
 type Case = (fn(&Path), Option<&'static str>);
 
-/// A subject that takes the folder of a trained model as it is.
+/// Makes a setup with the folder of a trained model as a ready-made checkpoint.
 fn brought(spec: &'static str) -> TempDir {
     let folder = trained(spec, "ablate-one", &["--limit", "first:1"]);
     let (head, _) = spec.split_once("[tokenizer]").unwrap();
@@ -24,7 +24,7 @@ fn brought(spec: &'static str) -> TempDir {
     folder
 }
 
-/// A subject that takes a translator of the hub as it is.
+/// Makes a setup with a translator in the format of the hub.
 fn translator() -> TempDir {
     let folder = test_support::folder(
         "description = \"A folder\"\ncheckpoint.from = \"models/tiny\"\ndata.splits.test = { source = \"a\", target = \"b\" }\n",
@@ -43,7 +43,7 @@ fn edit(folder: &Path, file: &str, change: impl FnOnce(&mut Value)) {
     fs::write(path, json.to_string()).unwrap();
 }
 
-/// Changes the header of the file of tensors.
+/// Changes the header of the safetensors file.
 fn edit_header(folder: &Path, change: impl FnOnce(Map<String, Value>) -> Map<String, Value>) {
     let bytes = fs::read(folder.join(WEIGHTS)).unwrap();
     let end = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
@@ -57,7 +57,7 @@ fn rename(folder: &Path, new: impl Fn(String) -> String) {
     edit_header(folder, |header| header.into_iter().map(|(name, entry)| (new(name), entry)).collect());
 }
 
-/// Stores the embeddings under the name of the output layer, which they are tied to.
+/// Stores the embeddings under the name of the output layer, with which they are tied.
 fn untie(folder: &Path) {
     rename(folder, |name| if name == EMBEDDINGS { "lm_head.weight".to_owned() } else { name });
 }
@@ -106,7 +106,7 @@ fn language_models_open_or_are_refused_as_what_they_are() {
                 },
                 None,
             ),
-            // a token that no text holds needs no row
+            // a token that occurs in no text needs no embedding
             (
                 |folder| {
                     edit(folder, "tokenizer.json", |json| {
@@ -209,7 +209,7 @@ fn classifiers_open_or_are_refused_as_what_they_are() {
     );
 }
 
-/// Capitals are read in lower case, as in transformers, and that is said.
+/// Capitals are lowercased, as in transformers, but a warning is given.
 #[test]
 fn a_cased_vocabulary_is_warned_of_unless_the_folder_states_its_case() {
     for (stated, warns) in [(json!({}), true), (json!({"do_lower_case": false}), false)] {
@@ -227,7 +227,7 @@ fn a_cased_vocabulary_is_warned_of_unless_the_folder_states_its_case() {
     }
 }
 
-/// One table, which the file gives both names, and one vocabulary under both names: the same as with one of each.
+/// One embedding table under both names and one vocabulary under both names are equivalent to one of each.
 #[test]
 fn marian_with_two_vocabularies_translates_as_with_one() {
     fn separate(folder: &Path) {

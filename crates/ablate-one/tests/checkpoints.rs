@@ -1,4 +1,4 @@
-//! The whole command on a translator as it comes from a hub, without training.
+//! The whole command on a translator in the format of the hub, without training.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use test_support::{copy_files, read};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// SentencePiece files, `vocab.json`, `config.json`, `generation_config.json`, `model.safetensors`.
+/// Returns a folder with SentencePiece files, `vocab.json`, `config.json`, `generation_config.json` and `model.safetensors`.
 fn hub_folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../core-masking/tests/fixtures/tiny-marian"))
 }
@@ -23,7 +23,7 @@ fn spec(checkpoint: &str) -> String {
     )
 }
 
-/// A folder with the subject and three sentence pairs.
+/// Makes a folder with the setup and three sentence pairs.
 fn folder(checkpoint: &str) -> TempDir {
     let folder = test_support::folder(&spec(checkpoint));
     let english = "The dog sees the cat.\nA man sleeps.\nThe girl finds a boat.\n";
@@ -65,7 +65,7 @@ fn a_folder_and_two_text_files_are_a_subject() {
     }
 }
 
-/// The same sentences scored otherwise: of three, exact matches are thirds; a prefix changes what the model reads, and is recorded.
+/// Exact match on three sentences is a multiple of 1/3. A source prefix changes the model's input, and is recorded.
 #[test]
 fn a_translator_is_scored_as_its_subject_says() {
     let folder = folder("opus");
@@ -96,7 +96,7 @@ fn a_translator_is_scored_as_its_subject_says() {
     assert!(message.contains("`data/a.xx`, line 2: empty line"), "{message}");
 }
 
-/// What is doubtful about references is said once and stays in the signature; the tokenizer of BLEU is part of the metric.
+/// A doubt about the references is printed once and stored in the signature; the BLEU tokenizer is part of the metric.
 #[test]
 fn references_without_spaces_and_tokenized_ones_are_warned_of_on_record() {
     let folder = folder("opus");
@@ -131,7 +131,7 @@ fn references_without_spaces_and_tokenized_ones_are_warned_of_on_record() {
     }
 }
 
-/// A vocabulary with codes of languages, one of which a source begins with, or none.
+/// The vocabulary has language codes; sources without such a prefix cause a warning unless the setup sets one, even an empty one.
 #[test]
 fn sources_without_the_code_of_a_language_are_warned_of() {
     let folder = folder("opus");
@@ -151,7 +151,7 @@ fn sources_without_the_code_of_a_language_are_warned_of() {
     }
 }
 
-/// The cache of the hub as other programs leave it, used without a network.
+/// Uses the hub cache as other programs leave it, without a network.
 #[test]
 fn a_model_of_the_hub_is_taken_from_the_cache_and_its_commit_recorded() {
     let folder = folder("hub:someone/tiny");

@@ -1,4 +1,4 @@
-//! The whole command on a classifier that trains in a second, and on checkpoints that are taken as they are.
+//! The whole command on a classifier that trains in a second, and on ready-made checkpoints.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use records::{AblationRow, BASE, Blocks, Signature};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, REGRESSION, read, trained};
 
-/// A folder with a trained model, and a subject that may be another.
+/// Makes a folder with a trained model and a setup that may use another.
 fn folder(spec: &str) -> TempDir {
     let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1"]);
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
 }
 
-/// The description of a subject whose model is the folder of the trained one, taken as it is.
+/// Returns a setup that uses the folder of the trained model as a ready-made checkpoint.
 fn checkpoint(data: &str) -> String {
     let (head, _) = CLASSIFIER.split_once("[tokenizer]").unwrap();
     let head = head.replace("labels = [\"bad\", \"good\"]", data);
@@ -61,7 +61,7 @@ fn f1_and_matthews_correlation_are_bootstrapped_too() {
         let folder = folder(&spec);
         command(folder.path()).assert().success();
         for row in rows(folder.path()) {
-            // (1 + count) / (99 + 1) of one side: a whole number of hundredths; of both sides twice that, at most 1
+            // one-sided (1 + count) / (99 + 1) is a whole number of hundredths; two-sided is at most twice that
             let (p, koehn) = (row.p_bootstrap.unwrap() * 100.0, row.p_koehn.unwrap() * 100.0);
             assert!((koehn.round() - koehn).abs() < 1e-9 && p <= 2.0 * koehn + 1e-9, "{p} and {koehn}");
             assert!(row.p_value.is_some());
@@ -70,7 +70,7 @@ fn f1_and_matthews_correlation_are_bootstrapped_too() {
     }
 }
 
-/// With names of its own, with those of the subject in any order, and after translation.
+/// The class names may come from the checkpoint, from the setup in any order, or be renamed.
 #[test]
 fn a_checkpoint_scores_as_the_model_that_was_trained() {
     let trained = folder(CLASSIFIER);
@@ -107,7 +107,7 @@ fn classes_that_the_model_does_not_know_are_refused() {
     );
 }
 
-/// A checkpoint without names of its own takes those of the subject, in whatever order.
+/// A checkpoint without class names takes the setup's names in the order given.
 #[test]
 fn names_in_the_wrong_order_are_warned_of_once() {
     for (labels, doubted) in [("labels = [\"bad\", \"good\"]", 0), ("labels = [\"good\", \"bad\"]", 1)] {
@@ -176,7 +176,7 @@ fn a_folder_that_holds_no_such_model_is_refused() {
     assert!(refusal(folder.path()).contains("holds NaN or infinite values"));
 }
 
-/// A folder with a model of one output, and a subject that takes it as it is.
+/// Makes a folder with a single-output model and a setup that uses it as a ready-made checkpoint.
 fn one_output(metric: &str) -> TempDir {
     let folder = trained(REGRESSION, "ablate-one", &["--limit", "first:9"]);
     let (head, _) = REGRESSION.split_once("tokenizer.vocabulary").unwrap();
@@ -185,7 +185,7 @@ fn one_output(metric: &str) -> TempDir {
     folder
 }
 
-/// True and predicted values of the intact model, as they are stored.
+/// Returns the stored true and predicted values of the full model.
 fn stored(folder: &Path) -> Vec<[f64; 2]> {
     let path = folder.join("results/tiny/ablate-one.csv");
     let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
@@ -194,7 +194,7 @@ fn stored(folder: &Path) -> Vec<[f64; 2]> {
     cells.iter().map(|own| [own[0], own[1]].map(|cell| f64::from(cell.value()))).collect()
 }
 
-/// Pearson's r in points, by its definition.
+/// Computes Pearson's r, in points, by its definition.
 fn pearson(pairs: &[[f64; 2]]) -> f64 {
     let mean = |side: usize| pairs.iter().map(|pair| pair[side]).sum::<f64>() / pairs.len() as f64;
     let means = [mean(0), mean(1)];
@@ -204,7 +204,7 @@ fn pearson(pairs: &[[f64; 2]]) -> f64 {
     100.0 * sum(0, 1) / (sum(0, 0) * sum(1, 1)).sqrt()
 }
 
-/// Then labels are 3 - 2y of the outputs y, so that both correlations are -1.
+/// In the second part labels are 3 - 2y of the outputs y, so that both correlations are -1.
 #[test]
 fn one_output_is_scored_by_correlation() {
     let folder = one_output("\"pearson\"");
@@ -232,7 +232,7 @@ fn one_output_is_scored_by_correlation() {
     }
 }
 
-/// Of one text the model says one number, whatever is masked.
+/// All texts are equal, so the model's outputs do not vary.
 #[test]
 fn correlations_that_do_not_exist_are_named_or_refused() {
     let folder = one_output("\"pearson\"");

@@ -1,4 +1,4 @@
-//! The whole command on a subject that trains in a second.
+//! The whole command on a setup that trains in a second.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn every_head_has_one_row_with_its_test() {
     for row in &rows {
         assert_eq!(row.score_delta, row.score - row.base_score);
         assert_eq!(row.base_score, rows[0].base_score);
-        // 2 (1 + count) / (99 + 1): a whole number of fiftieths
+        // 2 (1 + count) / (99 + 1) is a multiple of 1/50
         let p = row.p_bootstrap.unwrap();
         assert!((0.02..=1.0).contains(&p) && ((p * 50.0).round() - p * 50.0).abs() < 1e-9, "{p}");
         assert!(row.p_koehn.unwrap() <= p);
@@ -50,7 +50,7 @@ fn every_head_has_one_row_with_its_test() {
     assert!(folder.path().join("results/tiny/ablate-one.json").exists());
 }
 
-/// Sentences one by one on one thread.
+/// The small limit leaves one sentence per batch, on one thread.
 #[test]
 fn too_little_memory_means_small_batches() {
     let (ample, scarce) = (folder(), folder());
@@ -82,7 +82,7 @@ fn a_killed_sweep_goes_on_to_the_file_of_an_unbroken_one() {
     assert_eq!(fs::read(table(killed.path())).unwrap(), fs::read(table(unbroken.path())).unwrap());
 }
 
-/// Results stay, whatever else is measured: a run of other numbers gets a name of its own, or is refused.
+/// A run with other settings writes to a new name; with --output it is refused.
 #[test]
 fn runs_of_other_numbers_leave_results_as_they_are() {
     let folder = folder();
@@ -111,7 +111,7 @@ fn runs_of_other_numbers_leave_results_as_they_are() {
     assert_ne!(fs::read(table(folder.path())).unwrap(), before);
 }
 
-/// Killed before the first row, and after one.
+/// The run is killed once before its first row and once after it.
 #[test]
 fn an_interrupted_run_that_computes_anew_leaves_the_old_results() {
     let folder = folder();
@@ -129,7 +129,6 @@ fn an_interrupted_run_that_computes_anew_leaves_the_old_results() {
     assert!(!growing(folder.path()).exists());
 }
 
-/// Other resamples, margins and seeds need no model.
 #[test]
 fn results_are_tested_again_without_the_model() {
     let folder = folder();
@@ -189,8 +188,7 @@ fn faults_are_named_in_one_line() {
     }
 }
 
-/// Which other text stands for a text, and what a head reads in it, does not depend on batches and threads; another draw is another
-/// result.
+/// The replacement of each text and its head outputs do not depend on batch size and threads; another draw gives other results.
 #[test]
 fn other_texts_are_the_same_however_they_are_read() {
     const RESAMPLE: [&str; 4] = ["--ablation", "resample", "--reference-limit", "30"];

@@ -1,4 +1,4 @@
-//! The whole command in shards, and joined, on a subject that trains in a second.
+//! The whole command in shards, and merged, on a setup that trains in a second.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use records::Signature;
 use tempfile::TempDir;
 use test_support::{TRANSLATOR, kill_when, trained};
 
-/// Layers, heads and attention types of [`TRANSLATOR`].
+/// Layers times heads times attention types of [`TRANSLATOR`].
 const ROWS: usize = 2 * 3 * 3;
 
 const TESTS: [&str; 2] = ["--resamples", "99"];
@@ -33,12 +33,12 @@ fn merge(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A file of the results, such as `csv` or `shard-1-of-8.csv`.
+/// Returns a result file, such as `csv` or `shard-1-of-8.csv`.
 fn file(folder: &Path, ending: &str) -> PathBuf {
     folder.join("results/tiny/ablate-one").with_extension(ending)
 }
 
-/// The rows and the statistics.
+/// Returns the contents of the rows and the segment statistics.
 fn bytes(folder: &Path) -> [Vec<u8>; 2] {
     ["csv", "segments.csv.gz"].map(|ending| fs::read(file(folder, ending)).unwrap())
 }
@@ -58,7 +58,7 @@ fn eight_shards_become_the_file_of_one_machine() {
         command(folder.path(), &["--shard", &shard]).assert().success().stdout(own);
         if number == 7 {
             let message = test_support::refusal(&mut merge(folder.path(), &[]));
-            // places 7 and 15 of 18: six heads of a type
+            // places 7 and 15 of 18, with six heads per type
             let missing =
                 "2 rows are missing: enc-dec:1:2, dec-dec:2:1 of shard 8/8, of which there is no file";
             assert!(message.contains(missing), "{message}");
@@ -75,7 +75,7 @@ fn eight_shards_become_the_file_of_one_machine() {
     let signature = Signature::read(&file(folder.path(), "json")).unwrap().unwrap();
     let rows: BTreeSet<&String> = signature.runs.iter().flat_map(|run| &run.rows).collect();
     assert_eq!((signature.runs.len(), rows.len()), (8, ROWS));
-    // the results are those of one run to all other commands
+    // to all other commands the results are those of one run
     command(folder.path(), &[]).assert().success();
     assert_eq!(bytes(folder.path()), unsharded());
 }
@@ -119,7 +119,7 @@ fn what_is_no_shard_is_a_fault_of_usage() {
     }
 }
 
-/// Another run leaves shards alone, and one of the same shard does not begin while another is at it.
+/// Another run leaves shards alone, and a shard that is being measured is locked.
 #[test]
 fn shards_of_another_run_have_a_name_of_their_own() {
     let folder = folder();
@@ -135,7 +135,7 @@ fn shards_of_another_run_have_a_name_of_their_own() {
     drop(lock);
 }
 
-/// The exit code of a run that is sent `signal` once it has a row, and that it had not finished by then.
+/// Sends `signal` to a run once it has a row; returns its exit code, or `None` if it had finished by then.
 #[cfg(unix)]
 fn interrupted(folder: &Path, signal: &str) -> Option<i32> {
     let growing = file(folder, "partial.csv");
@@ -163,7 +163,7 @@ fn a_signal_ends_a_run_after_the_rows_it_is_on() {
     for signal in ["USR1", "TERM"] {
         loop {
             let folder = folder();
-            let Some(code) = interrupted(folder.path(), signal) else { continue }; // it had ended before
+            let Some(code) = interrupted(folder.path(), signal) else { continue }; // it had finished before
             assert_eq!(code, 75, "{signal}");
             let text = fs::read_to_string(file(folder.path(), "partial.csv")).unwrap();
             assert!(text.ends_with('\n') && (2..=ROWS).contains(&text.lines().count()), "{text}");

@@ -1,4 +1,4 @@
-//! The whole command on a classifier of tokens that trains in seconds, and on files with words and tags.
+//! The whole command on a token classifier that trains in seconds, and on files with words and tags.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn rows(folder: &Path) -> Vec<AblationRow> {
     test_support::rows(folder, "ablate-one.csv")
 }
 
-/// The trained model, taken as it is, for the file `test.conll` with this text.
+/// Makes a setup that uses the trained model as a ready-made checkpoint on the file `test.conll` with this text.
 fn on_file(text: &str, data: &str, metric: &str) -> TempDir {
     let folder = trained(TAGGER, "ablate-one", &["--limit", "first:1"]);
     let spec = format!(
@@ -36,7 +36,7 @@ fn refusal(text: &str, data: &str, metric: &str) -> String {
     test_support::refusal(&mut command(on_file(text, data, metric).path()))
 }
 
-/// The stored counts of the full model: predicted, true and right entities of each sentence.
+/// Returns the full model's stored counts of predicted, true and correct entities for each sentence.
 fn counts(folder: &Path) -> Vec<[f64; 3]> {
     let path = folder.join("results/tiny/ablate-one.csv");
     let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
@@ -65,7 +65,7 @@ fn the_f1_of_entities_is_tested_by_swaps_of_sentences() {
     assert!(rows.iter().any(|row| row.score_delta < -1.0), "masking must change something");
 }
 
-/// A file with the model's own tags has F1 100 and all tags right; with one more word, all but this one.
+/// On the model's own tags both metrics are 100. Words beyond 64 tokens are reported.
 #[test]
 fn tags_that_say_prints_are_those_that_are_scored() {
     let folder = trained(TAGGER, "ablate-one", &["--limit", "first:1"]);

@@ -7,7 +7,7 @@ use records::{AblationRow, Blocks, Row, Signature, TestedRow, Verdict, first_ord
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
 
-/// Sentences of the training split, which are enough for three looks.
+/// Uses the training split, which has enough sentences for three looks.
 const SWEEP: [&str; 6] = ["--split", "train", "--limit", "200", "--resamples", "199"];
 
 const NAME: &str = "ablate-one-train-sample-200.csv";
@@ -31,8 +31,8 @@ fn sweep(folder: &Path, arguments: &[&str]) -> Vec<AblationRow> {
     test_support::rows(folder, NAME)
 }
 
-/// A head leaves the sweep at the first look at which its interval is on one side of the margin. Heads that stay to the end have the
-/// numbers of the sweep that measures all; estimates of the others are close to it, and their intervals wider.
+/// A head leaves the sweep at the first look at which its interval is on one side of the margin. Heads measured to the end get the results
+/// of the exact sweep. The intervals of the others contain the exact effects.
 #[test]
 fn heads_stop_once_they_are_decided() {
     let (exact, stopping) = (folder(), folder());
@@ -45,7 +45,7 @@ fn heads_stop_once_they_are_decided() {
         assert!([[50].as_slice(), &[50, 100], &[50, 100, 200]].contains(&&looks[..]), "{looks:?}");
         let (ends, verdict) = (row.delta_interval().unwrap(), row.verdict(2.0).unwrap());
         if looks.len() == 3 {
-            // segments are in other batches, whose rounding differs
+            // other batches round differently
             let gap = (row.score - exact.score).abs().max((ends.0 - exact.delta_low.unwrap()).abs());
             assert!(gap < 1e-6, "{row:?} instead of {exact:?}");
             continue;
@@ -93,8 +93,8 @@ fn a_killed_sweep_and_one_without_budget_go_on_to_the_same_file() {
     }
 }
 
-/// A sweep with other rules uses the effects that an earlier sweep has stored, and finds what it would find alone: the budget pays for the
-/// full model and for 8 heads on 50 of 200 sentences, but not for the gradient.
+/// A sweep with other rules reuses first-order effects that an earlier sweep stored, and gets the results that it would get alone. The
+/// budget pays for the full model and for 8 heads on 50 of 200 sentences, but not for the gradient.
 #[test]
 fn stored_gradients_serve_other_sweeps() {
     let (alone, second) = (folder(), folder());
@@ -113,7 +113,7 @@ fn stored_gradients_serve_other_sweeps() {
     }
 }
 
-/// Intervals hold at every look, whatever the margin, so that tests of stored rows need no model.
+/// Intervals hold at every look and margin, so testing stored rows needs no model.
 #[test]
 fn stored_rows_are_tested_again_without_the_model() {
     let folder = folder();
@@ -123,7 +123,7 @@ fn stored_rows_are_tested_again_without_the_model() {
     assert_eq!(again, rows);
 }
 
-/// What masking does to first order depends on what replaces a head: with its mean output, too, predictions follow the effects.
+/// First-order effects depend on the ablation: with mean ablation too, predictions correlate with the effects.
 #[test]
 fn means_are_predicted_from_means() {
     let folder = folder();
@@ -143,7 +143,7 @@ fn means_are_predicted_from_means() {
     assert!(correlations.len() == 8 && correlations[4] > 0.7, "{correlations:?}");
 }
 
-/// Right answers of a classifier and of a language model's choices, their log-odds, and F1, whose pseudo-values are predicted.
+/// Covers accuracy of a classifier and of a language model's choices, log-odds, and F1, for which pseudo-values are predicted.
 #[test]
 fn decisions_are_predicted_by_the_lead_of_the_right_class() {
     let f1 = CLASSIFIER.replace("metric = \"accuracy\"", "metric = \"f1\"\npositive = \"good\"");

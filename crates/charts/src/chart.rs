@@ -10,13 +10,13 @@ use crate::sentences::Sentences;
 /// Width of one text column in inches.
 pub const COLUMN: f64 = 3.3;
 
-/// Width of the whole text in inches, that of the NeurIPS style and less than that of ACL.
+/// Width of the whole text in inches: exactly the NeurIPS style's, and less than ACL's.
 pub const TEXT: f64 = 5.5;
 
-/// The colours of cells whose numbers stand below a bar of colours.
+/// Colour values that are labelled below a colour bar.
 pub const BAR_COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
 
-/// Radius of the signs of cells.
+/// Radius of the marks in cells.
 pub(crate) const SIGN_RADIUS: f64 = 1.3;
 
 /// A colour: red, green and blue.
@@ -26,7 +26,7 @@ pub struct Color(pub u8, pub u8, pub u8);
 /// A figure with its caption.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
-    /// Its name, such as `Figure 1`.
+    /// Name, such as `Figure 1`.
     pub name: &'static str,
     /// Short name for references.
     pub label: String,
@@ -36,28 +36,28 @@ pub struct Chart {
     pub notes: Vec<String>,
     /// In inches: [`COLUMN`] or [`TEXT`].
     pub width: f64,
-    /// Panels that stand side by side.
+    /// Panels per row.
     pub columns: usize,
-    /// Meaning of marks and lines, above the panels.
+    /// Meaning of marks and lines, shown above the panels.
     pub legend: Vec<Entry>,
     /// Row by row.
     pub panels: Vec<Panel>,
-    /// Below the panels.
+    /// Shown below the panels.
     pub color_bar: Option<ColorBar>,
 }
 
-/// A bar of colours below the panels: a label, and numbers below its ends, its middle and between.
+/// A colour bar below the panels: a label, and numbers below its ends, its middle and halfway between.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "said above")]
 pub struct ColorBar {
     pub label: String,
-    /// `true` if colours go from -1 to 1, and not from 0.
+    /// `true` if colours go from -1 to 1, `false` if from 0 to 1.
     pub is_signed: bool,
     pub numbers: [String; 5],
 }
 
 impl Chart {
-    /// A caption, and nothing drawn yet; one text column wide.
+    /// Returns a chart without panels, one text column wide.
     pub fn new(name: &'static str, label: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             name,
@@ -72,25 +72,24 @@ impl Chart {
         }
     }
 
-    /// With more sentences.
+    /// Adds sentences to the caption.
     pub fn note(mut self, sentences: impl Sentences) -> Self {
         self.notes.extend(sentences.all());
         self
     }
 
-    /// With more entries in the legend.
+    /// Adds entries to the legend.
     pub fn entries(mut self, entries: impl IntoIterator<Item = Entry>) -> Self {
         self.legend.extend(entries);
         self
     }
 
-    /// With these panels, this many side by side; several of them take the width of the text.
+    /// Sets the panels, `columns` of them per row. Several columns take the width of the text.
     pub fn panels(self, columns: usize, panels: Vec<Panel>) -> Self {
         Self { columns, panels, width: if columns > 1 { TEXT } else { self.width }, ..self }
     }
 
-    /// With a panel for each of these, side by side, which is named if there are several; only the first shows the y axis, which
-    /// holds for all.
+    /// Adds one panel per element of `each`, side by side. Several panels are named, and only the first shows the shared y axis.
     pub fn beside<T: Copy>(
         self,
         each: &[T],
@@ -104,24 +103,24 @@ impl Chart {
         self.panels(each.len(), panels)
     }
 
-    /// As wide as the text.
+    /// Sets the width to that of the text.
     pub fn wide(self) -> Self {
         Self { width: TEXT, ..self }
     }
 
-    /// With the numbers of [`BAR_COLORS`] below these.
+    /// Adds a colour bar from -1 to 1 with these numbers below [`BAR_COLORS`].
     pub fn bar(self, label: impl Into<String>, numbers: [String; 5]) -> Self {
         Self { color_bar: Some(ColorBar { label: label.into(), is_signed: true, numbers }), ..self }
     }
 
-    /// With the colours of shares from 0 to 1.
+    /// Adds a colour bar for shares from 0 to 1.
     pub fn bar_of_shares(self, label: impl Into<String>) -> Self {
         let numbers = ["0", "0.25", "0.5", "0.75", "1"].map(ToOwned::to_owned);
         Self { color_bar: Some(ColorBar { label: label.into(), is_signed: false, numbers }), ..self }
     }
 }
 
-/// One entry of a legend: a text with a sample of a line, a mark (on the line if there is one) or an area.
+/// One entry of a legend: a text with a sample line, a mark (drawn on the line if both are given) or an area.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Entry {
@@ -132,54 +131,54 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Of text alone.
+    /// Returns an entry without a sample.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// With a line that looks so.
+    /// Returns an entry with a sample line.
     pub fn line(text: impl Into<String>, style: Style) -> Self {
         Self { line: Some(style), ..Self::text(text) }
     }
 
-    /// With such a mark.
+    /// Returns an entry with a mark.
     pub fn mark(text: impl Into<String>, mark: Mark) -> Self {
         Self { mark: Some(mark), ..Self::text(text) }
     }
 
-    /// With the sign of a cell.
+    /// Returns an entry with the mark of a cell.
     pub fn sign(text: impl Into<String>, sign: Sign) -> Self {
         let mark = Mark::new(Shape::Circle, SIGN_RADIUS, INK);
         Self::mark(text, if sign == Sign::Ring { mark.hollow() } else { mark })
     }
 
-    /// With an area of a colour.
+    /// Returns an entry with an area of one colour.
     pub fn fill(text: impl Into<String>, color: Color) -> Self {
         Self { fill: Some(color), ..Self::text(text) }
     }
 }
 
-/// One plot, with its name above it and its layers from the back to the front.
+/// One plot, with its name above it and its layers from back to front.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Panel {
     pub name: String,
     pub x: Axis,
     pub y: Axis,
-    /// Without the room for its axes.
+    /// Without its axes.
     pub height: f64,
-    /// Of the width, in the unit of the panels beside it.
+    /// Relative width among the panels of a row.
     pub share: f64,
     pub layers: Vec<Layer>,
 }
 
 impl Panel {
-    /// One without a name that is as wide as its neighbours.
+    /// Returns an unnamed panel, as wide as its neighbours.
     pub fn new([x, y]: [Axis; 2], height: f64, layers: Vec<Layer>) -> Self {
         Self { name: String::new(), x, y, height, share: 1.0, layers }
     }
 
-    /// A matrix of cells: what its columns and rows are and their names, and the height of a row. The first row is on top.
+    /// Returns a matrix of cells from the label and names of its columns and rows; the first row is on top.
     pub fn matrix<X: Display, Y: Display>(
         (across, columns): (&str, impl IntoIterator<Item = X>),
         (down, rows): (&str, impl IntoIterator<Item = Y>),
@@ -193,24 +192,24 @@ impl Panel {
         Self::new([Axis::named(across, columns), Axis::named(down, rows).downwards()], height, vec![cells])
     }
 
-    /// A row of data for each name, as high as a line of text, the first one on top: row `n` is at `n + 0.5` of the y axis.
+    /// Returns a panel with one text line of height per name, the first on top: row `n` is at `n + 0.5` of the y axis.
     pub fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Self {
         let height = 13.0 * names.len() as f64;
         Self::new([x, Axis::named("", names).downwards()], height, layers)
     }
 
-    /// The same with a name above it.
+    /// Sets the name above the panel.
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// One of a row of panels: only the first has its y axis, which holds for all.
+    /// Hides the y axis unless this is the first panel of a row, which shows it for all.
     pub fn in_row(self, place: usize) -> Self {
         if place == 0 { self } else { Self { y: self.y.silent(), ..self } }
     }
 }
 
-/// An axis with its label and its left or lower and its right or upper end; one whose low end is above its high end counts downwards.
+/// An axis with its label and limits: `low` is the left or lower end. If it exceeds `high`, the axis is reversed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Axis {
@@ -218,39 +217,39 @@ pub struct Axis {
     pub low: f64,
     pub high: f64,
     pub ticks: Ticks,
-    /// Place where it leaves something out.
+    /// Place of an axis break.
     pub gap: Option<f64>,
 }
 
 /// The ticks of an axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Ticks {
-    /// At multiples of a step, with numbers or without.
+    /// At multiples of a step; `true` shows the numbers.
     Round(Step, bool),
-    /// Names at places, in lines from the axis outwards; those without room are left out.
+    /// Names at places, line by line outwards from the axis; names that do not fit are left out.
     Names(Vec<(f64, Vec<String>)>),
 }
 
 impl Axis {
-    /// An axis that holds everything from `low` to `high`, with some air at both ends.
+    /// Returns an axis from `low` to `high`, with a margin at both ends.
     pub fn around(label: impl Into<String>, low: f64, high: f64) -> Self {
         let air = (high - low).max(1e-9) * 0.04;
         let ticks = Ticks::Round(Step::covering(high - low, 6), true);
         Self { label: label.into(), low: low - air, high: high + air, ticks, gap: None }
     }
 
-    /// The same, at least `least` long, so that rounding errors do not look like data.
+    /// Returns an axis at least `least` long, so that rounding errors do not look like data.
     pub fn of_at_least(label: impl Into<String>, (low, high): (f64, f64), least: f64) -> Self {
         let missing = (least - (high - low)).max(0.0) / 2.0;
         Self::around(label, low - missing, high + missing)
     }
 
-    /// An axis of shares from 0 to 100 %.
+    /// Returns an axis from 0% to 100%.
     pub fn percent(label: impl Into<String>) -> Self {
         Self::around(label, 0.0, 100.0)
     }
 
-    /// An axis with one place for each name, whose lines are those of the text; an empty one has no line.
+    /// Returns an axis with one place per name; a name may have several lines, and an empty one is not shown.
     pub fn named<T: Display>(label: impl Into<String>, names: impl IntoIterator<Item = T>) -> Self {
         let lines = |name: T| name.to_string().lines().map(str::to_owned).collect();
         let names: Vec<_> =
@@ -259,12 +258,12 @@ impl Axis {
         Self { label: label.into(), low: 0.0, high, ticks: Ticks::Names(names), gap: None }
     }
 
-    /// The same axis counted from the other end.
+    /// Reverses the axis.
     pub fn downwards(self) -> Self {
         Self { low: self.high, high: self.low, ..self }
     }
 
-    /// The same axis without numbers and label.
+    /// Removes the numbers and the label.
     pub fn silent(self) -> Self {
         let ticks = match self.ticks {
             Ticks::Round(step, _) => Ticks::Round(step, false),
@@ -274,56 +273,56 @@ impl Axis {
     }
 }
 
-/// Something that is drawn.
+/// A layer of data in a panel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Layer {
-    /// Upright bars: left, right, lower and upper end.
+    /// Vertical bars: left, right, lower and upper end.
     Bars(Vec<[f64; 4]>, Color),
-    /// From each place to the next.
+    /// Straight segments from each place to the next.
     Line(Vec<(f64, f64)>, Style),
     /// The area between two lines: x, lower and upper end.
     Band(Vec<(f64, f64, f64)>, Color),
-    /// A mark at each place.
+    /// Marks at places.
     Points(Vec<(f64, f64)>, Mark),
     /// A line across the whole panel.
     Rule(At, Style),
-    /// Squares of colour.
+    /// Coloured squares.
     Cells(Vec<Cell>),
-    /// A text next to a place, on the side that has more room.
+    /// A text next to a place, on the side with more room.
     Label((f64, f64), String),
-    /// Names at the right end, at these heights; they keep clear of each other.
+    /// Names at these heights of the right edge, moved apart if they would overlap.
     Ends(Vec<(f64, String, Color)>),
-    /// Names above the panel, over these places of the x axis; they keep clear of each other.
+    /// Names above the panel at these places of the x axis, moved apart if they would overlap.
     Tops(Vec<(f64, String, Color)>),
-    /// Names over spans of the x axis, above the panel.
+    /// Names above the panel over spans of the x axis.
     Brackets(Vec<(f64, f64, String)>),
 }
 
-/// Place of a rule.
+/// Place of a line across the panel.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum At {
-    /// At a place of the x axis.
+    /// Vertical, at a place of the x axis.
     X(f64),
-    /// At a place of the y axis.
+    /// Horizontal, at a place of the y axis.
     Y(f64),
-    /// Rising by 1 for 1 through a point.
+    /// With slope 1 through a point.
     Diagonal(f64, f64),
 }
 
 /// One cell of a matrix.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// Its column and row, counted from 0.
+    /// Column and row, counted from 0.
     pub place: (usize, usize),
-    /// Its colour: -1 to 1, striped below 0 unless there is text; absent where nothing was measured.
+    /// Colour from -1 to 1; below 0 striped if there is no text. `None` if nothing was measured.
     pub value: Option<f64>,
-    /// Text in its middle; may be empty.
+    /// Text in the middle; may be empty.
     pub text: String,
-    /// Its mark.
+    /// Mark in the middle.
     pub sign: Option<Sign>,
 }
 
-/// Mark of a cell, legible in black and white.
+/// Mark in a cell, legible in black and white.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "they are what they are called")]
 pub enum Sign {
@@ -331,35 +330,35 @@ pub enum Sign {
     Ring,
 }
 
-/// Look of a line.
+/// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "as in SVG")]
 pub struct Style {
     pub color: Color,
     /// In points.
     pub width: f64,
-    /// Lengths of a dash and of what follows it, both 0 for a line without gaps.
+    /// Lengths of a dash and of the gap after it; both 0 for a solid line.
     pub dash: [f64; 2],
 }
 
 impl Style {
-    /// A line without gaps.
+    /// Returns a solid line.
     pub const fn line(color: Color, width: f64) -> Self {
         Self { color, width, dash: [0.0; 2] }
     }
 
-    /// A line of dashes.
+    /// Returns a dashed line.
     pub const fn dashed(color: Color, width: f64) -> Self {
         Self { color, width, dash: [3.0, 2.0] }
     }
 
-    /// A line of dots.
+    /// Returns a dotted line.
     pub const fn dotted(color: Color, width: f64) -> Self {
         Self { color, width, dash: [0.8, 1.6] }
     }
 }
 
-/// A shape around a point; all shapes of one radius cover about the same area, but for the cross and the tick, which have none.
+/// A shape around a point. Shapes of equal radius cover about the same area, except the cross and the tick, which have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(
     missing_docs,
@@ -376,7 +375,7 @@ pub enum Shape {
     Tick,
 }
 
-/// Look of a point.
+/// Style of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "as in SVG")]
 pub struct Mark {
@@ -384,24 +383,24 @@ pub struct Mark {
     /// In points.
     pub radius: f64,
     pub color: Color,
-    /// Of its area, 0 to 1.
+    /// Opacity of its area, 0 to 1.
     pub opacity: f64,
     /// `true` if its area is white.
     pub is_hollow: bool,
 }
 
 impl Mark {
-    /// A solid one.
+    /// Returns a solid mark.
     pub const fn new(shape: Shape, radius: f64, color: Color) -> Self {
         Self { shape, radius, color, opacity: 1.0, is_hollow: false }
     }
 
-    /// The same with a white area.
+    /// Makes the area white.
     pub const fn hollow(self) -> Self {
         Self { is_hollow: true, ..self }
     }
 
-    /// The same that shows what it overlaps.
+    /// Makes the area translucent, so that what it overlaps stays visible.
     pub const fn faint(self, opacity: f64) -> Self {
         Self { opacity, ..self }
     }

@@ -1,18 +1,18 @@
-//! Fault of something that cannot be drawn or written.
+//! The error type.
 
-/// Fault of something that cannot be drawn or written.
+/// Why something could not be drawn or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A figure cannot be turned into pixels, or these not into a PNG file.
+    /// A figure could not be rasterised or encoded as PNG.
     #[error("cannot draw the figure")]
     Figure(#[source] Box<dyn std::error::Error + Send + Sync>),
 
-    /// A template cannot print what it was given.
+    /// A template could not render its values.
     #[error("cannot fill in the template")]
     Template(#[from] minijinja::Error),
 
-    /// A file cannot be written or removed.
+    /// A file could not be written or removed.
     #[error(transparent)]
     Write(#[from] durable::Error),
 }

@@ -1,14 +1,13 @@
-//! `true` if a drawing can be read: for the tests of those who describe charts.
+//! Checks that a drawing can be read, for the tests of crates that describe charts.
 use words::fixed;
 
 use crate::chart::Chart;
 use crate::paint::{Drawing, draw};
 
-/// The most of the height that a legend may take.
+/// Largest acceptable share of the height for a legend.
 const LEGEND: f64 = 0.2;
 
-/// Finds what cannot be read in a drawing: a text that leaves the page or overlaps another, or panels below a legend that takes more
-/// than a fifth of the height.
+/// Returns what makes a drawing unreadable: a text that leaves the page or overlaps another, or a legend higher than a fifth of the page.
 pub fn fault(chart: &Chart) -> Option<String> {
     let Drawing { texts, size: [across, down], .. } = draw(chart);
     let [_, least] = draw(&Chart { legend: Vec::new(), ..chart.clone() }).size;

@@ -1,9 +1,8 @@
-//! Charts and tables as plain values, and what makes files of them. Knows nothing of heads, experiments or result files.
+//! Describes charts and tables as plain values and writes them to files. Knows nothing of heads, experiments or result files.
 //!
-//! A [`chart::Chart`] is panels with axes, layers of data and a legend; a [`table::Table`] is rows of cells with what must be said
-//! about them. Both are only described: one painter draws charts ([`svg`]), and [`write`](mod@write) turns a [`write::Sheet`] of a
-//! chart and tables into SVG, PNG, Markdown, LaTeX and text for a terminal. Equal values give byte-equal files on every
-//! machine: text is measured and drawn with the font that is part of the program.
+//! A [`chart::Chart`] holds panels with axes, layers of data and a legend; a [`table::Table`] holds rows of cells with a caption and
+//! remarks. [`svg`] draws a chart, and [`write`](mod@write) turns a [`write::Sheet`] of a chart and tables into SVG, PNG, Markdown, LaTeX
+//! and text for a terminal. Equal values give byte-identical files on every machine: text is measured and drawn with the embedded font.
 //!
 //! ```
 //! use charts::chart::{Axis, Chart, Layer, Panel, Style};

@@ -1,23 +1,22 @@
-//! Colours that stay apart for colour-blind readers and in grey (Okabe and Ito 2008, <https://jfly.uni-koeln.de/color/>).
+//! Colours that differ for colour-blind readers and in greyscale (Okabe and Ito 2008, <https://jfly.uni-koeln.de/color/>).
 use crate::chart::Color;
 
-/// Background: light, so that it stays apart from all others in grey.
+/// Background: light enough to differ from all other colours in greyscale.
 pub const PALE: Color = Color(170, 212, 238);
 /// Further series.
 pub const SKY: Color = Color(86, 180, 233);
 /// First series.
 pub const BLUE: Color = Color(0, 114, 178);
-/// Second series, and what stands out.
+/// Second series, and highlights.
 pub const VERMILLION: Color = Color(213, 94, 0);
-/// Text on colours, on screens.
 const BLACK: Color = Color(0, 0, 0);
 /// Axes and text.
 pub const INK: Color = Color(38, 38, 38);
-/// Text of lesser weight.
+/// Secondary text.
 pub const GREY: Color = Color(96, 96, 96);
-/// Series that is only there to compare with.
+/// Series for comparison only.
 pub const SILVER: Color = Color(150, 150, 150);
-/// Grid lines, and in legends bands of [`INK`].
+/// Grid lines, and bands of [`INK`] in legends.
 pub const LIGHT: Color = Color(222, 222, 222);
 /// Paper.
 pub const WHITE: Color = Color(255, 255, 255);
@@ -27,7 +26,7 @@ pub const ORANGE: Color = Color(230, 159, 0);
 pub const GREEN: Color = Color(0, 158, 115);
 /// Further series.
 pub const PURPLE: Color = Color(204, 121, 167);
-/// Further series, not among the eight of Okabe and Ito.
+/// Further series, not in the palette of Okabe and Ito.
 pub const BROWN: Color = Color(121, 78, 34);
 
 fn mixed(from: Color, to: Color, share: f64) -> Color {
@@ -35,8 +34,7 @@ fn mixed(from: Color, to: Color, share: f64) -> Color {
     Color(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
 }
 
-/// A colour between light (0) and dark (1) for what has an order: luminance falls all the way, so that neither colour-blind
-/// readers nor grey print confuse it.
+/// Returns a colour between light (0) and dark (1) for ordered values; luminance falls monotonically, also in greyscale.
 pub fn ramp(share: f64) -> Color {
     let stops = [ORANGE, VERMILLION, Color(130, 30, 85), Color(25, 15, 60)];
     let at = share.clamp(0.0, 1.0) * (stops.len() - 1) as f64;
@@ -44,12 +42,12 @@ pub fn ramp(share: f64) -> Color {
     mixed(stops[first], stops[first + 1], at - first as f64)
 }
 
-/// A colour for a number from -1 to 1: from blue over white to vermillion; beyond these that of the end.
+/// Returns a colour for a number from -1 (blue) over 0 (white) to 1 (vermillion); numbers outside are clamped.
 pub fn diverging(value: f64) -> Color {
     mixed(WHITE, if value < 0.0 { BLUE } else { VERMILLION }, value.abs().min(1.0))
 }
 
-/// Black or white, whichever reads better on a colour: on every colour one of them has a contrast of at least 4.5.
+/// Returns black or white, whichever has more contrast with a colour: at least 4.5 for every colour.
 pub fn text_on(paper: Color) -> Color {
     if contrast(BLACK, paper) >= contrast(WHITE, paper) { BLACK } else { WHITE }
 }
@@ -59,7 +57,7 @@ fn contrast(text: Color, paper: Color) -> f64 {
     one.max(other) / one.min(other)
 }
 
-/// Relative luminance of sRGB, 0 to 1 (Web Content Accessibility Guidelines 2.1, <https://www.w3.org/TR/WCAG21/>).
+/// Returns the relative luminance of sRGB, 0 to 1 (Web Content Accessibility Guidelines 2.1, <https://www.w3.org/TR/WCAG21/>).
 fn luminance(Color(red, green, blue): Color) -> f64 {
     let linear = |channel: u8| {
         let share = f64::from(channel) / 255.0;
@@ -79,7 +77,7 @@ mod tests {
         assert_eq!((ramp(-1.0), ramp(1.0 / 3.0), ramp(7.0)), (ORANGE, VERMILLION, Color(25, 15, 60)));
     }
 
-    /// White on black is 21 to 1; 4.5 to 1 is what those guidelines ask of small text.
+    /// White on black has a contrast of 21; the guidelines require 4.5 for small text.
     #[test]
     fn text_can_be_read_on_every_colour_between_the_ends_of_the_palette() {
         assert_eq!([-7.0, -1.0, 0.0, 1.0].map(diverging), [BLUE, BLUE, WHITE, VERMILLION]);

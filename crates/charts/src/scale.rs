@@ -1,7 +1,7 @@
-//! Round steps (1, 2 or 5 times a power of ten) for axes, bins that meet at an edge, and logarithmic axes.
+//! Round steps (1, 2 or 5 times a power of ten) for axes, histogram bins that meet at an edge, and logarithmic axes.
 use serde::Serialize;
 
-/// A step whose multiples are the nearest floats to round decimals.
+/// A step whose multiples are the floats nearest to round decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Step {
     mantissa: i64,
@@ -11,9 +11,7 @@ pub struct Step {
 impl Step {
     pub(crate) const ONE: Self = Self { mantissa: 1, exponent: 0 };
 
-    /// The smallest round step that covers `span` in at most `parts` steps.
-    ///
-    /// A span of 0, or one too small to be told from rounding errors, counts as 1e-9.
+    /// Returns the smallest round step that covers `span` in at most `parts` steps; spans within rounding errors count as 1e-9.
     pub fn covering(span: f64, parts: usize) -> Self {
         let least = span.max(1e-9) / parts.max(1) as f64;
         let exponent = least.log10().floor() as i32;
@@ -23,66 +21,66 @@ impl Step {
         steps.into_iter().find(fits).unwrap_or(steps[4])
     }
 
-    /// As [`Step::covering`], but a whole number.
+    /// Like [`Step::covering`], but returns a whole number.
     pub fn covering_whole(span: f64, parts: usize) -> Self {
         let step = Self::covering(span, parts);
         if step.exponent < 0 { Self::ONE } else { step }
     }
 
-    /// `index` steps from 0.
+    /// Returns `index` steps from 0.
     pub fn multiple(self, index: i64) -> f64 {
         let units = index as f64 * self.mantissa as f64;
         let power = 10_f64.powi(self.exponent.abs());
         if self.exponent < 0 { units / power } else { units * power }
     }
 
-    /// Number of the last multiple at or below `value`.
+    /// Returns the index of the largest multiple at or below `value`.
     pub fn index_below(self, value: f64) -> i64 {
         let guess = (value / self.multiple(1)).floor() as i64;
         let (above, below) = (guess.saturating_add(1), guess.saturating_sub(1));
         [above, guess].into_iter().find(|&index| self.multiple(index) <= value).unwrap_or(below)
     }
 
-    /// The multiples from `low` to `high`.
+    /// Returns the multiples from `low` to `high`.
     pub fn ticks(self, low: f64, high: f64) -> Vec<f64> {
         let (first, last) = (self.index_below(low), self.index_below(high));
         (first..=last).map(|index| self.multiple(index)).filter(|&tick| tick >= low).collect()
     }
 
-    /// Digits after the point that a multiple needs.
+    /// Returns the decimal places that a multiple needs.
     pub fn decimals(self) -> usize {
         usize::try_from(-self.exponent).unwrap_or(0)
     }
 }
 
-/// At most this many bins from the least to the greatest value or edge.
+/// Maximum number of bins between the smallest and largest value or edge.
 const MOST_BINS: usize = 24;
 
-/// Equal bins of a round width, two of which meet at an edge, so that no bin holds values on both sides of it.
+/// Bins of equal, round width, two of which meet at an edge, so that no bin holds values from both sides of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bins {
     edge: f64,
-    /// Of each.
+    /// Width of each bin.
     pub width: f64,
 }
 
 impl Bins {
-    /// Bins that are wide enough to be seen on an axis of all `values` and the edge.
+    /// Returns bins wide enough to be visible on an axis that covers all `values` and the edge.
     pub fn around(edge: f64, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = extent(values.chain([edge]));
-        // Equal values get one bin of a width that suits their size.
+        // equal values get one bin of a width that suits their size
         let span = (high - low).max(low.abs().max(high.abs()) * 1e-3).max(1e-3);
         Self { edge, width: Step::covering(span, MOST_BINS).multiple(1) }
     }
 
-    /// The ends of the bin of a value; each bin holds its lower end.
+    /// Returns the ends of the bin that contains a value; bins contain their lower end.
     pub fn of(self, value: f64) -> (f64, f64) {
         let index = ((value - self.edge) / self.width + 1e-9).floor();
         (self.edge + index * self.width, self.edge + (index + 1.0) * self.width)
     }
 }
 
-/// The least and the greatest of some values; 0 and 1 of none.
+/// Returns the minimum and maximum; 0 and 1 if there are no values.
 pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (f64::min(low, value), f64::max(high, value))
@@ -90,10 +88,10 @@ pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 
-/// Room for 0 to the left of all others, as a share of what these cover.
+/// Room for 0 left of all other numbers, as a share of the range of the others.
 const ZERO: f64 = 0.12;
 
-/// Places of whole numbers on a logarithmic axis, which has a place for 0.
+/// A logarithmic axis for whole numbers that also has a place for 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogAxis {
     low: f64,
@@ -102,24 +100,24 @@ pub struct LogAxis {
 }
 
 impl LogAxis {
-    /// An axis for these numbers.
+    /// Returns an axis for these numbers.
     pub fn of(numbers: &[usize]) -> Self {
         let above = numbers.iter().filter(|&&number| number > 0);
         let (low, high) = extent(above.map(|&number| (number as f64).log10()));
         Self { low, high, has_zero: numbers.contains(&0) }
     }
 
-    /// Place of a number: its logarithm, or for 0 one that is left of all others.
+    /// Returns the logarithm of a number, and for 0 a place left of all others.
     pub fn place(self, number: usize) -> f64 {
         if number == 0 { self.low - self.room() } else { (number as f64).log10() }
     }
 
-    /// From the first number to the last.
+    /// Returns the places of the first and last number.
     pub fn extent(self) -> (f64, f64) {
         (if self.has_zero { self.place(0) } else { self.low }, self.high)
     }
 
-    /// Place where the axis leaves out what is between 0 and the next number, if it has 0.
+    /// Returns the place of the axis break between 0 and the next number; `None` without 0.
     pub fn gap(self) -> Option<f64> {
         self.has_zero.then(|| self.low - self.room() / 2.0)
     }
@@ -152,12 +150,12 @@ mod tests {
     fn equal_factors_are_equal_distances_and_0_stands_beyond_a_gap() {
         let axis = LogAxis::of(&[1, 10, 100]);
         assert_eq!(([1, 10, 100].map(|number| axis.place(number)), axis.gap()), ([0.0, 1.0, 2.0], None));
-        // 12 % of two decades before the first number that has a logarithm.
+        // 12% of two decades left of the first number above 0
         let axis = LogAxis::of(&[0, 10, 1000]);
         assert!((axis.place(0) - 0.76).abs() < 1e-12 && (axis.gap().unwrap() - 0.88).abs() < 1e-12);
     }
 
-    /// 0.9 / 24 is 0.0375, so bins are 0.05 wide; the edge is the end of two of them and in neither of the values below it.
+    /// 0.9 / 24 is 0.0375, so bins are 0.05 wide; two of them meet at the edge.
     #[test]
     fn two_bins_meet_at_the_edge() {
         let bins = Bins::around(36.05, [35.5, 36.4].into_iter());

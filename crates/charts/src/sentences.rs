@@ -1,8 +1,8 @@
 //! Sentences of captions.
 
-/// Sentences of a caption: one, several, or none where it does not hold.
+/// Sentences of a caption: one, several, or none if they do not apply.
 pub trait Sentences {
-    /// All of them, without full stops.
+    /// Returns all sentences, without full stops.
     fn all(self) -> Vec<String>;
 }
 

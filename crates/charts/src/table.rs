@@ -1,31 +1,31 @@
-//! A table as a plain value, which each writer renders in its own way.
+//! A table as a plain value, which each writer renders differently.
 use serde::Serialize;
 use words::range;
 
 use crate::sentences::Sentences;
 
-/// A table of numbers with marked cells and what must be said about it.
+/// A table with marked cells, a caption and remarks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// Its name, such as `Table 1`.
+    /// Name, such as `Table 1`.
     pub name: &'static str,
     /// Short name for references, such as `table1`.
     pub label: String,
     /// Meaning of the numbers: one sentence without a full stop.
     pub title: String,
-    /// Headings of the rows and of the columns, such as `Layer` and `Head`.
+    /// Headings of the rows and the columns, such as `Layer` and `Head`.
     pub headings: [&'static str; 2],
-    /// Their names.
+    /// Names of the columns.
     pub columns: Vec<String>,
-    /// Name of neighbouring columns, and their number; together all, or none.
+    /// Names of neighbouring columns and how many each spans; covers all columns or is empty.
     pub column_groups: Vec<(String, usize)>,
     /// From top to bottom.
     pub rows: Vec<Row>,
-    /// Meaning of a marked cell; absent where nothing could be marked.
+    /// Meaning of a marked cell; `None` if no cell can be marked.
     pub mark: Option<String>,
     /// Sentences on the numbers themselves; part of the caption.
     pub summary: Vec<String>,
-    /// Comparisons and advice: below the table, comments in LaTeX.
+    /// Comparisons and advice: below the table; comments in LaTeX.
     pub remarks: Vec<String>,
 }
 
@@ -37,47 +37,47 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// One cell of a table, with the number to sort by.
+/// One cell of a table, with its number for sorting.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Cell {
     pub text: String,
     pub value: Option<f64>,
-    /// `true` if it stands in the place of a number that is not known.
+    /// `true` if it replaces an unknown number.
     pub is_gap: bool,
-    /// `true` if it stands out.
+    /// `true` if it is highlighted.
     pub marked: bool,
 }
 
 impl Cell {
-    /// A number as it is printed; one that is not finite is a gap.
+    /// Returns a printed number; a number that is not finite is a gap.
     pub fn number(text: impl Into<String>, value: f64) -> Self {
         let is_gap = !value.is_finite();
         Self { text: text.into(), value: (!is_gap).then_some(value), is_gap, marked: false }
     }
 
-    /// A number as `print` prints it.
+    /// Returns a number formatted by `print`.
     pub fn printed(value: f64, print: impl Fn(f64) -> String) -> Self {
         Self::number(print(value), value)
     }
 
-    /// An interval whose ends `print` prints; the lower end is the number to sort by.
+    /// Returns an interval with ends formatted by `print`; it is sorted by its lower end.
     pub fn interval(ends: (f64, f64), print: impl Fn(f64) -> String) -> Self {
         Self::number(range(ends, print), ends.0)
     }
 
-    /// Text in the place of a number that is not known.
+    /// Returns a text that replaces an unknown number.
     pub fn gap(text: &str) -> Self {
         Self::number(text, f64::NAN)
     }
 
-    /// The same, standing out if `marked`.
+    /// Highlights the cell if `marked`.
     pub fn marked(self, marked: bool) -> Self {
         Self { marked, ..self }
     }
 }
 
-/// Words: no column is sorted by them.
+/// A text, by which no column is sorted.
 impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }
@@ -96,7 +96,7 @@ impl From<usize> for Cell {
     }
 }
 
-/// An empty cell for nothing.
+/// An empty cell for `None`.
 impl<T: Into<Self>> From<Option<T>> for Cell {
     fn from(found: Option<T>) -> Self {
         found.map(Into::into).unwrap_or_default()
@@ -104,12 +104,12 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
 }
 
 impl Row {
-    /// Of cells, texts or counts.
+    /// Returns a row of cells, texts or counts.
     pub fn new<T: Into<Cell>>(label: impl Into<Cell>, cells: impl IntoIterator<Item = T>) -> Self {
         Self { label: label.into(), cells: cells.into_iter().map(Into::into).collect() }
     }
 
-    /// With this many cells: further ones are left out, missing ones empty.
+    /// Truncates or pads the row to this many cells.
     pub fn cut(mut self, cells: usize) -> Self {
         self.cells.resize(cells, Cell::default());
         self
@@ -117,12 +117,12 @@ impl Row {
 }
 
 impl Table {
-    /// A caption, and nothing below it yet.
+    /// Returns a table with a caption only.
     pub fn new(name: &'static str, label: impl Into<String>, title: impl Into<String>) -> Self {
         Self { name, label: label.into(), title: title.into(), ..Self::default() }
     }
 
-    /// With what rows and columns are, and the names of the columns.
+    /// Sets the headings and the names of the columns.
     pub fn columns<T: Into<String>>(
         self,
         headings: [&'static str; 2],
@@ -131,23 +131,23 @@ impl Table {
         Self { headings, columns: names.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// With these rows.
+    /// Sets the rows.
     pub fn rows(self, rows: impl IntoIterator<Item = Row>) -> Self {
         Self { rows: rows.into_iter().collect(), ..self }
     }
 
-    /// With what a marked cell means.
+    /// Sets the meaning of a marked cell.
     pub fn mark(self, mark: impl Into<Option<String>>) -> Self {
         Self { mark: mark.into(), ..self }
     }
 
-    /// With more sentences in the caption.
+    /// Adds sentences to the caption.
     pub fn note(mut self, sentences: impl Sentences) -> Self {
         self.summary.extend(sentences.all());
         self
     }
 
-    /// With more sentences below it.
+    /// Adds sentences below the table.
     pub fn remark(mut self, sentences: impl Sentences) -> Self {
         self.remarks.extend(sentences.all());
         self
@@ -158,7 +158,7 @@ impl Table {
         are_numbers(self.rows.iter().filter_map(|row| row.cells.get(column)))
     }
 
-    /// Text in the first row over the names of the rows: the heading of rows and, where there is one, that of columns.
+    /// Returns the text above the row names: the heading of the rows, with that of the columns if not empty.
     pub fn corner(&self) -> String {
         match self.headings {
             [rows, ""] => rows.to_owned(),
@@ -167,7 +167,7 @@ impl Table {
     }
 }
 
-/// `true` if these cells hold numbers, which stand to the right; empty ones and gaps tell nothing.
+/// `true` if the cells are numbers, which are aligned right; empty cells and gaps are ignored.
 pub(crate) fn are_numbers<'a>(mut cells: impl Iterator<Item = &'a Cell>) -> bool {
     cells.all(|cell| cell.value.is_some() || cell.is_gap || cell.text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The same documents in all runs.
+//! Pairs the documents of all runs.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -9,30 +9,28 @@ use crate::Error;
 use crate::args::Args;
 use crate::read::{Counted, Document, Outcomes, Runs, name, only_or_named};
 
-/// A task whose documents all runs have.
+/// A task, restricted to the documents that every run contains.
 pub(crate) struct Task {
-    /// Empty if files name none.
+    /// Empty if the files name no task.
     pub name: String,
     /// Metric, or sacreBLEU's signature.
     pub metric: String,
-    /// Number of documents.
     pub documents: usize,
-    /// Documents that are left out, since a run lacks them.
+    /// Documents left out because some run lacks them.
     pub missing: usize,
-    /// Scores of each run, a segment for each document or cluster.
+    /// Scores per run; a segment is a document or a cluster.
     pub runs: Vec<Segments>,
-    /// True if segments are clusters.
     pub is_clustered: bool,
-    /// Numbers of neighbouring segments that are parts of one text; empty if segments are independent.
+    /// Number of consecutive segments in each text; empty if segments are independent.
     pub clusters: Vec<usize>,
-    /// Neighbouring segments that are drawn and swapped together; 1 if segments are independent.
+    /// Consecutive segments that are resampled and swapped as one; 1 if segments are independent.
     pub block: usize,
 }
 
 /// Pairs the documents of all runs, task by task.
 ///
 /// # Errors
-/// If runs have other tasks, other documents than allowed, or other prompts.
+/// If runs differ in tasks, in more documents than allowed, or in prompts.
 pub(crate) fn aligned(runs: Runs, args: &Args) -> Result<Vec<Task>, Error> {
     let runs = match runs {
         Runs::Counted(Counted { metric, runs, clusters, block }) => {
@@ -59,7 +57,7 @@ pub(crate) fn aligned(runs: Runs, args: &Args) -> Result<Vec<Task>, Error> {
     runs[0].iter().map(task).collect()
 }
 
-/// Refuses runs with other tasks than the first.
+/// Checks that all runs have the tasks of the first.
 fn same_tasks(runs: &[BTreeMap<String, Outcomes>], args: &Args) -> Result<(), Error> {
     let first = &runs[0];
     for (run, path) in runs.iter().zip(&args.runs).skip(1) {
@@ -112,7 +110,7 @@ impl<'a> Pairing<'a> {
         Error::Invalid(self.named(fault))
     }
 
-    /// A message with the name of the task in front, if it has one.
+    /// Puts the name of the task before a message.
     fn named(&self, message: &str) -> String {
         match self.name {
             "" => message.to_owned(),
@@ -120,7 +118,7 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// The number of documents that not all runs have.
+    /// Counts the documents that some run lacks.
     fn missing(&self, common: &[&Document]) -> Result<usize, Error> {
         let lacking = |document: &&Document| self.all.iter().any(|run| run.by_id(&document.id).is_none());
         let others = self.all.iter().flat_map(|run| run.documents.iter().filter(lacking));
@@ -142,7 +140,7 @@ impl<'a> Pairing<'a> {
         Ok(others.len())
     }
 
-    /// Refuses documents whose contents or prompts differ between runs.
+    /// Checks that filters, document contents and prompts agree between runs.
     fn check_contents(&self, common: &[&Document]) -> Result<(), Error> {
         let differing = |of: fn(&Document) -> Option<u64>| {
             let differs = |own: &Document, run: &Outcomes| {
@@ -177,7 +175,7 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// The cluster of each document, by number; `None` if documents are independent.
+    /// Returns the cluster number of each document; `None` if documents are independent.
     fn clusters(&self, common: &[&'a Document]) -> Result<Option<Vec<usize>>, Error> {
         if self.args.cluster.is_none() {
             return Ok(None);
@@ -199,7 +197,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// Scores one by one, or summed over clusters, which are numbered from 0.
+/// Returns one mean per document, or one per cluster.
 fn sums(scores: impl Iterator<Item = f64>, clusters: Option<&[usize]>) -> Vec<Mean> {
     let Some(clusters) = clusters else { return scores.map(Mean::of).collect() };
     let count = clusters.iter().max().map_or(0, |last| last + 1);
@@ -211,9 +209,9 @@ fn sums(scores: impl Iterator<Item = f64>, clusters: Option<&[usize]>) -> Vec<Me
     sums
 }
 
-/// Names of runs: those of the files, or whole paths if names are equal.
+/// Returns the file names of the runs, or full paths if two file names are equal.
 pub(crate) fn run_names(paths: &[PathBuf]) -> Vec<String> {
-    // rows of result files may contain slashes
+    // row names in result files may contain slashes
     let shown = |path: &PathBuf| match path.to_str().and_then(|text| text.split_once('#')) {
         Some((file, row)) => format!("{}#{row}", name(Path::new(file))),
         None => name(path),

@@ -7,43 +7,42 @@ use stats::swaps::SWAPS;
 
 /// Compares runs of an evaluation document by document: is B worse than A, no worse, or undecided?
 ///
-/// Runs are logs of lm-evaluation-harness (samples_*.jsonl, or a folder of them), logs of Inspect (.eval or .json, or a folder), tables
-/// (.csv, .tsv, .jsonl, .parquet) with a score per document, plain translations with --reference, or results of headcount: FILE.csv is the
-/// full model, FILE.csv#ROW such as ablate-one.csv#self:2:4 a row. No model is run.
+/// A run is a log of lm-evaluation-harness (samples_*.jsonl, or a folder of them), a log of Inspect (.eval or .json, or a folder), a table
+/// (.csv, .tsv, .jsonl, .parquet) with one score per document, a plain translation with --reference, or a result file of headcount:
+/// FILE.csv is the full model, FILE.csv#ROW one of its rows, such as ablate-one.csv#self:2:4. No model is run.
 #[derive(Debug, Parser)]
 #[command(name = "compare", version)]
 pub(crate) struct Args {
-    /// Runs; all are compared with the first
+    /// Two or more runs; each is compared with the first
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     pub runs: Vec<PathBuf>,
 
-    /// Metric of a log, such as acc or exact_match, or scorer of Inspect [default: the first]; for translations bleu, chrf or ter
-    /// [default: bleu]. TASK=NAME is for one task; separated by commas
+    /// Metric of lm-evaluation-harness, such as acc or exact_match, or scorer of Inspect [default: the first]; for translations bleu, chrf
+    /// or ter [default: bleu]. Comma-separated; TASK=NAME applies to one task
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub metric: Vec<String>,
 
-    /// Filter of lm-evaluation-harness, such as strict-match [default: the mean over all filters]. TASK=NAME is for one task; separated
-    /// by commas
+    /// Filter of lm-evaluation-harness, such as strict-match [default: mean over all]. Comma-separated; TASK=NAME applies to one task
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub filter: Vec<String>,
 
-    /// Tasks that are compared, separated by commas [default: all]
+    /// Tasks to compare, comma-separated [default: all]
     #[arg(long, value_name = "TASKS", value_delimiter = ',')]
     pub tasks: Vec<String>,
 
-    /// Column of a table with the name of each document; rows with the same name are averaged
+    /// Table column with the name of each document; rows with equal names are averaged
     #[arg(long, value_name = "COLUMN", default_value = "id")]
     pub id: String,
 
-    /// Column of a table with the score of each document [default: score]
+    /// Table column with the score of each document [default: score]
     #[arg(long, value_name = "COLUMN", conflicts_with = "metric")]
     pub score: Option<String>,
 
-    /// Column, or key such as doc.subject or metadata.page, of documents that belong together and are drawn together
+    /// Column or key, such as doc.subject or metadata.page, that groups documents into clusters, which are resampled as a whole
     #[arg(long, value_name = "COLUMN")]
     pub cluster: Option<String>,
 
-    /// Reference translations, line by line; repeat it for several references
+    /// Reference translations, one per line; repeat the option for several references
     #[arg(long, value_name = "FILE", conflicts_with_all = OF_NAMED_DOCUMENTS)]
     pub reference: Vec<PathBuf>,
 
@@ -51,27 +50,27 @@ pub(crate) struct Args {
     #[arg(long)]
     pub lower_is_better: bool,
 
-    /// Documents per task that may be in one run only; they are left out
+    /// Documents per task that some runs may lack; they are left out
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub allow_missing: usize,
 
-    /// Compare runs whose prompts differ
+    /// Compare runs even if their prompts differ
     #[arg(long)]
     pub other_prompts: bool,
 
-    /// Loss that is tolerated, in percent of the score of the first run
+    /// Margin: the largest acceptable loss, in percent of the first run's score
     #[arg(long, value_name = "PERCENT", default_value_t = MARGIN_PERCENT, value_parser = percent)]
     pub margin: f64,
 
-    /// Loss that is tolerated, in the unit of the score, instead of --margin
+    /// Margin in the unit of the score, instead of --margin
     #[arg(long, value_name = "LOSS", conflicts_with = "margin", value_parser = positive)]
     pub margin_absolute: Option<f64>,
 
-    /// Swaps of documents between runs, at most 99,999; intervals are made of as many bootstrap resamples, at most 10,000
+    /// Swaps of documents between runs, at most 99,999; intervals use the same number of bootstrap resamples, but at most 10,000
     #[arg(long, value_name = "N", default_value_t = SWAPS, value_parser = resamples)]
     pub resamples: usize,
 
-    /// Seed that draws swaps and resamples
+    /// Seed of the swaps and resamples
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
 
@@ -79,20 +78,20 @@ pub(crate) struct Args {
     #[arg(long)]
     pub json: bool,
 
-    /// Write a page with a forest plot of the tasks
+    /// Write an HTML page with a forest plot of the tasks
     #[arg(long, value_name = "FILE.html")]
     pub html: Option<PathBuf>,
 
-    /// Exit with 0 if no run is worse than the first, 3 if one is, 4 if undecided; of several tasks, their mean decides
+    /// Exit with 0 if every run is no worse than the first, 3 if one is worse, 4 if undecided; with several tasks, their mean decides
     #[arg(long)]
     pub gate: bool,
 }
 
-/// Options that translations, whose documents have no names, have no use for.
+/// Options that do not apply to translations, whose lines have no names.
 const OF_NAMED_DOCUMENTS: [&str; 8] =
     ["filter", "tasks", "id", "score", "cluster", "lower_is_better", "allow_missing", "other_prompts"];
 
-/// Returns the name for a task: from `TASK=NAME`, or else a name for all tasks.
+/// Returns the `NAME` of `TASK=NAME` for this task, otherwise the first name that applies to all tasks.
 pub(crate) fn of_task<'a>(names: &'a [String], task: &str) -> Option<&'a str> {
     let own = names.iter().find_map(|name| name.split_once('=').filter(|(named, _)| *named == task));
     own.map(|(_, name)| name).or_else(|| names.iter().map(String::as_str).find(|name| !name.contains('=')))

@@ -1,4 +1,4 @@
-//! Errors of comparisons.
+//! The error type.
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ pub enum Error {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The cause.
         source: io::Error,
     },
 
-    /// Files are not what they should be, or runs do not go together.
+    /// A file has unexpected content, or runs cannot be compared.
     #[error("{0}")]
     Invalid(String),
 
@@ -42,12 +42,12 @@ impl Error {
         move |source| Self::Read { path: path.to_owned(), source }
     }
 
-    /// A fault of a file.
+    /// Returns a fault in a file.
     pub(crate) fn of(path: &Path, fault: impl Display) -> Self {
         Self::Invalid(format!("`{}`: {fault}", path.display()))
     }
 
-    /// A fault of a line, counted from 1.
+    /// Returns a fault in a line, counted from 1.
     pub(crate) fn of_line(path: &Path, line: usize, fault: impl Display) -> Self {
         Self::of(path, format!("line {line}: {fault}"))
     }

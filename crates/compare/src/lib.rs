@@ -1,7 +1,7 @@
-//! A verdict on two runs of an evaluation, from the score of each document: worse, no worse, or undecided.
+//! Compares two runs of an evaluation by their scores per document: is one worse, no worse, or is it undecided?
 //!
-//! [`read`] turns logs of lm-evaluation-harness and Inspect, tables and translations into scores of documents, [`align`] pairs the
-//! documents of all runs, [`verdict`] tests them with the statistics of `stats`, and [`output`] prints rows. No model is run.
+//! [`read`] reads scores from logs of lm-evaluation-harness and Inspect, tables and translations, [`align`] pairs the documents of all
+//! runs, [`verdict`] tests the differences with the crate `stats`, and [`output`] prints the rows. No model is run.
 mod align;
 mod args;
 mod error;

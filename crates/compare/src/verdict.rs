@@ -1,4 +1,4 @@
-//! Tests of all tasks, and verdicts.
+//! Tests each task and decides the verdicts.
 use serde::{Serialize, Serializer};
 use stats::bootstrap::Interval;
 use stats::deciding::test_clusters;
@@ -12,12 +12,12 @@ use crate::align::{Task, run_names};
 use crate::args::Args;
 use records::rules;
 
-/// Answer of a comparison, from the 95% interval of the loss and the margin.
+/// Verdict of a comparison, from the 95% interval of the loss and the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// The whole interval is below the margin.
     NoWorse,
-    /// The interval contains the margin, or nothing could be tested.
+    /// The interval contains the margin, or no interval could be computed.
     Undecided,
     /// The whole interval is above the margin.
     Worse,
@@ -47,65 +47,62 @@ impl Serialize for Verdict {
     }
 }
 
-/// A run next to the first run on one task, or on all tasks together.
+/// Comparison of one run with the first, on one task or averaged over all tasks.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
-    /// Task; empty if files name none, absent for the mean over tasks.
+    /// Empty if the files name no task, absent for the mean over tasks.
     pub task: Option<String>,
-    /// The run that is compared with the first.
     pub run: String,
     pub metric: String,
-    /// Number of documents in all runs.
     pub documents: usize,
-    /// Documents that are left out, since a run lacks them.
+    /// Documents left out because some run lacks them.
     pub missing: usize,
     /// Score of the first run.
     pub base: f64,
-    /// Score of this run.
     pub score: f64,
-    /// `score` minus `base`, with its 95% interval.
+    /// `score` minus `base`; `low` and `high` are its 95% interval.
     pub difference: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// 95% interval that holds for all runs at once; of several runs the verdict is made of it.
+    /// 95% interval that holds for all runs at once; with several runs the verdict is based on it.
     pub simultaneous_low: Option<f64>,
     pub simultaneous_high: Option<f64>,
-    /// By swaps of documents, two-sided; if all are right or wrong, the exact test of McNemar.
+    /// Two-sided p-value from swaps of documents; McNemar's exact test for scores 0 and 1, a paired t-test for headcount's accuracies.
     pub p_value: Option<f64>,
-    /// Adjusted for all runs (step-down max-T), then for all tasks (Holm).
+    /// `p_value` adjusted for all runs (step-down max-T; Holm for t-tests), then for all tasks (Holm).
     pub p_adjusted: Option<f64>,
-    /// McNemar's test, mid-p; of right and wrong answers alone.
+    /// McNemar's mid-p test; only if all answers are right or wrong.
     pub p_mcnemar: Option<f64>,
-    /// Paired t-test; of means without clusters alone.
+    /// Paired t-test; only for means without clusters.
     pub p_paired_t: Option<f64>,
-    /// By the paired bootstrap; absent if nothing is drawn, since two runs have right and wrong answers alone.
+    /// P-value of the paired bootstrap; absent if two runs have only right and wrong answers, for which nothing is resampled.
     pub p_bootstrap: Option<f64>,
-    /// Loss that is tolerated, in the unit of the score.
+    /// Margin, in the unit of the score.
     pub margin: f64,
     pub verdict: Verdict,
-    /// Chance that a run that is exactly as good, but differs on as many documents, is shown to be no worse.
+    /// Probability that a run of equal quality that differs on as many documents would be shown to be no worse.
     pub power: Option<f64>,
-    /// Number of documents that would give a chance of 80%; absent if few documents differ.
+    /// Number of documents for which `power` would be 80%; absent if few documents differ.
     pub documents_to_decide: Option<f64>,
     #[serde(skip)]
     pub digits: usize,
 }
 
 impl Row {
-    /// The interval that the verdict is made of.
+    /// Returns the interval that the verdict is based on.
     pub(crate) fn ends(&self, has_several: bool) -> Option<(f64, f64)> {
         if has_several { self.simultaneous_low.zip(self.simultaneous_high) } else { self.low.zip(self.high) }
     }
 }
 
-/// All rows, and how they were made.
+/// All rows and the settings that produced them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub runs: Vec<String>,
     pub lower_is_better: bool,
     pub resamples: usize,
     pub seed: u64,
-    /// Rows of all tasks, and with several tasks the mean over them, run by run.
+    /// Rows task by task, then the mean over several tasks.
     pub rows: Vec<Row>,
 }
 
@@ -133,7 +130,7 @@ impl Report {
         Ok(Self { runs, lower_is_better, resamples: args.resamples, seed: args.seed, rows })
     }
 
-    /// The verdict on all runs; on several tasks, the verdict on their mean where it exists.
+    /// Returns the worst verdict over all runs: of the mean over tasks if it exists, otherwise of all tasks.
     pub(crate) fn gate(&self) -> Verdict {
         let has_mean = self.rows.iter().any(|row| row.task.is_none());
         let counts = self.rows.iter().filter(|row| row.task.is_none() == has_mean);
@@ -141,7 +138,7 @@ impl Report {
     }
 }
 
-/// `true` if all scores are from 0 to 1: a mean over tasks with other units would mean nothing.
+/// `true` if all scores are from 0 to 1: a mean over tasks with different units would be meaningless.
 fn is_share(task: &Task) -> bool {
     task.runs.iter().all(|run| match run {
         Segments::Means(all, _) => all.iter().all(|one| (0.0..=1.0).contains(&one.value())),
@@ -149,7 +146,7 @@ fn is_share(task: &Task) -> bool {
     })
 }
 
-/// Holm's adjustment over the tasks of each run.
+/// Adjusts p-values by Holm's method over the tasks of each run.
 fn adjust_over_tasks(rows: &mut [Row], runs: usize) {
     for run in 0..runs {
         let own = || (run..rows.len()).step_by(runs);
@@ -160,7 +157,7 @@ fn adjust_over_tasks(rows: &mut [Row], runs: usize) {
     }
 }
 
-/// Tests and the margin.
+/// The settings of all tests.
 struct Judge<'a> {
     args: &'a Args,
     testing: Testing,
@@ -169,7 +166,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The loss that is tolerated, in the unit of a score.
+    /// Returns the margin, in the unit of the score.
     fn margin(&self, base: f64) -> f64 {
         self.args.margin_absolute.unwrap_or_else(|| rules::margin(self.metric, base, self.args.margin))
     }
@@ -185,7 +182,7 @@ impl Judge<'_> {
         })
     }
 
-    /// Windows of one text are drawn and swapped together.
+    /// Returns the test settings with the block length of a task: windows of one text are resampled together.
     fn testing_of(&self, task: &Task) -> Testing {
         Testing { block: task.block, ..self.testing }
     }
@@ -231,7 +228,7 @@ impl Judge<'_> {
         })
     }
 
-    /// The mean over tasks of each run.
+    /// Averages each run over the tasks.
     fn pooled(
         &self,
         tasks: &[Task],
@@ -253,7 +250,7 @@ impl Judge<'_> {
             documents: sum(|task| task.documents),
             missing: sum(|task| task.missing),
             runs: Vec::new(),
-            // documents of tasks of other sizes have other weights, for which the paired t-test has no room
+            // documents of tasks that differ in size have different weights, which the paired t-test cannot use
             is_clustered: true,
             clusters: Vec::new(),
             block: 1,
@@ -269,7 +266,7 @@ impl Judge<'_> {
     }
 }
 
-/// The p-value of the paired t-test; `None` for other segments than means, and with fewer than two.
+/// Returns the p-value of the paired t-test; `None` if segments are not means or there are fewer than two.
 fn paired_t(base: &Segments, own: &Segments) -> Option<f64> {
     let (Segments::Means(base, _), Segments::Means(own, _)) = (base, own) else { return None };
     let values = |all: &[stats::means::Mean]| all.iter().map(|one| one.value()).collect::<Vec<_>>();

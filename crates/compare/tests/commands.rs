@@ -1,4 +1,4 @@
-//! Whole commands on small logs.
+//! Runs whole commands on small logs.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +23,7 @@ fn rows(folder: &Path, arguments: &[&str]) -> Vec<Value> {
     report["rows"].as_array().unwrap().clone()
 }
 
-/// The one line on standard error, but for warnings, of a command that fails.
+/// Returns the error message of a command that must fail with exactly one line, warnings aside.
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
     let output = run(folder, arguments);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -46,7 +46,7 @@ fn write(folder: &TempDir, name: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A log of lm-evaluation-harness in which the documents of these numbers are right.
+/// Returns a log of lm-evaluation-harness; `right` tells which documents are answered correctly.
 fn samples(right: impl Fn(usize) -> bool, documents: usize, prompt: &str) -> String {
     let line = |id: usize| {
         json!({
@@ -64,7 +64,7 @@ const TIME: &str = "2026-01-02T03-04-05.678901";
 const EASY: &str = "a/model/samples_easy_2026-01-02T03-04-05.678901.jsonl";
 const HARD: &str = "b/model/samples_hard_2026-01-02T03-04-05.678901.jsonl";
 
-/// Two runs of two tasks: `easy` loses 5 of 30 documents and gains 1, `hard` stays as it is.
+/// Creates two runs of two tasks: `easy` loses 5 of 30 documents and gains 1, `hard` is unchanged.
 fn two_runs() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (run, easy) in [("a", 0..20), ("b", 5..21)] {
@@ -83,7 +83,7 @@ fn two_runs() -> TempDir {
     folder
 }
 
-/// The p-value of `easy` is 2 (1 + 6) / 2^6, as in `stats::means`; Holm doubles it. The mean over tasks is that of 20/30 and 1/2.
+/// The p-value of `easy` is 2 (1 + 6) / 2^6, as in `stats::means`; Holm doubles it. The mean over tasks averages 20/30 and 1/2.
 #[test]
 fn two_folders_of_logs_have_a_row_for_each_task_and_their_mean() {
     let folder = two_runs();
@@ -127,7 +127,7 @@ fn the_gate_tells_worse_undecided_and_no_worse_by_its_exit_code() {
     assert_eq!(code(&["a.jsonl"]), Some(2));
 }
 
-/// Without a change on 1000 documents at most z² / (1000 + z²) of them may change elsewhere, 0.38%, which is below 2% of 1/2.
+/// If none of 1000 documents changes, at most z² / (1000 + z²) = 0.38% may change elsewhere, which is below 2% of 1/2.
 #[test]
 fn equal_runs_are_no_worse_and_have_an_interval() {
     let folder = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ fn equal_runs_are_no_worse_and_have_an_interval() {
     assert_close(&found["high"], z / (1000.0 + z));
 }
 
-/// The same outcomes as a log of lm-evaluation-harness, both formats of Inspect, CSV, TSV and JSON lines.
+/// The same outcomes in a log of lm-evaluation-harness, both formats of Inspect, CSV, TSV and JSON lines.
 #[test]
 fn all_formats_give_the_same_numbers() {
     let folder = two_runs();
@@ -180,7 +180,7 @@ fn all_formats_give_the_same_numbers() {
     assert_eq!(numbers(&["a.jsonl", "b.jsonl", "--score", "result.right"]), expected);
 }
 
-/// Document 1 has the mean 1/2 of its two rows, so that the scores are 1/2, 1, 0 and 1, 1, 0.
+/// The two rows of document 1 average to 1/2, so the scores are 1/2, 1, 0 and 1, 1, 0.
 #[test]
 fn samples_of_a_document_are_averaged_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -192,7 +192,7 @@ fn samples_of_a_document_are_averaged_first() {
     assert_eq!(said, "warning: `a.csv`: 1 document with several rows, which are averaged\n");
 }
 
-/// Six clusters of three documents that gain together: 2 of the 64 swaps of clusters, instead of 2 of 2^18 of documents.
+/// Six clusters of three documents gain together: p is 2 of 64 swaps of clusters instead of 2 of 2^18 swaps of documents.
 #[test]
 fn clusters_change_sides_together() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,8 +236,8 @@ fn several_runs_are_compared_with_the_first_as_a_family() {
     );
 }
 
-/// An interval of the loss leaves the margin out, until a second run widens it: Tango's interval of 14 and 0 of 1000 is
-/// -2.34 to -0.84 points alone, and -2.51 to -0.78 as one of two.
+/// Tango's interval of 14 losses and 0 gains in 1000 is -2.34 to -0.84 points for one run, which excludes the margin of 0.8. For one of two
+/// runs it is -2.51 to -0.78, which does not.
 #[test]
 fn verdicts_on_several_runs_hold_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ fn verdicts_on_several_runs_hold_at_once() {
     assert_eq!((&alone[0]["verdict"], &both[0]["verdict"]), (&json!("worse"), &json!("undecided")));
 }
 
-/// `acc` of one task, `acc_norm`, which is 1/2 for each document, of the other.
+/// One task uses `acc`, the other `acc_norm`, which is 1/2 for each document.
 #[test]
 fn metrics_and_filters_can_be_chosen_for_each_task() {
     let folder = two_runs();
@@ -263,7 +263,7 @@ fn metrics_and_filters_can_be_chosen_for_each_task() {
     assert!(said.contains("samples_hard") && said.contains("no filter `strict`: it has none"), "{said}");
 }
 
-/// Without `doc_id`, in another order: the hash of a document is its name.
+/// Without `doc_id`, documents in a different order are matched by their hash.
 #[test]
 fn documents_without_an_id_are_aligned_by_their_hash() {
     let folder = two_runs();
@@ -283,7 +283,7 @@ fn documents_without_an_id_are_aligned_by_their_hash() {
     assert_eq!(by_hash, by_id);
 }
 
-/// Options that translations have no use for are a usage error, which clap explains.
+/// Options that do not apply to translations are a usage error, which clap explains.
 #[test]
 fn options_that_do_not_go_together_are_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -306,7 +306,7 @@ fn options_that_do_not_go_together_are_a_usage_error() {
     assert_eq!(run(folder.path(), &["a", "b", "--score", "x", "--metric", "y"]).status.code(), Some(2));
 }
 
-/// Rows of committed results: the difference, interval and p-value are those that the experiment has stored.
+/// Rows of committed results have the difference, interval and p-value that the experiment stored.
 #[test]
 fn rows_of_result_files_have_the_numbers_of_their_experiment() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/demo-induction");
@@ -444,7 +444,7 @@ fn one_document_decides_nothing() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("undecided"));
 }
 
-/// Any file under any ending: a table or one line, and no panic, which would be exit code 101.
+/// Any content under any file extension gives a one-line error and no panic (exit code 101).
 #[test]
 fn no_file_makes_it_panic() {
     let folder = tempfile::tempdir().unwrap();
@@ -471,7 +471,7 @@ fn no_file_makes_it_panic() {
     }
 }
 
-/// The same five rows in both, with the scores 0.1, 3.8, 5, 1.25 and -2.5.
+/// Both files hold the same five rows, with scores 0.1, 3.8, 5, 1.25 and -2.5.
 #[test]
 fn columns_of_parquet_and_arrow_are_scores() {
     let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tests/fixtures/tables");

@@ -1,4 +1,4 @@
-//! The numbers of SciPy and sacreBLEU on 50 random pairs of runs each: `fixtures/make_references.py`.
+//! P-values and scores of SciPy and sacreBLEU on 50 random pairs of runs each, from `fixtures/make_references.py`.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use stats::text::TextMetric;
 
 const SAMPLES: f64 = 9_999.0;
 
-/// The row that `compare A B --json` prints.
+/// Returns the row that `compare A B --json` prints.
 fn row(folder: &Path, arguments: &[&str]) -> Value {
     let mut command = Command::cargo_bin("compare").unwrap();
     let output = command.current_dir(folder).args(arguments).arg("--json").output().unwrap();
@@ -31,7 +31,7 @@ fn assert_equal(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!(gap <= tolerance, "{what}: {found} instead of {expected}, {gap:e} apart");
 }
 
-/// Three standard errors of the difference of two Monte-Carlo p-values.
+/// Returns three standard errors of the difference between two Monte Carlo p-values.
 fn errors(p: f64, swaps: f64) -> f64 {
     3.0 * (p * (1.0 - p) * (1.0 / SAMPLES + 1.0 / swaps)).sqrt() + 1.0 / SAMPLES
 }
@@ -93,8 +93,8 @@ fn translations_have_the_scores_and_p_values_of_sacrebleu() {
     }
 }
 
-/// The p-value of sacreBLEU's `paired-bs`: (1 + c) / (B + 1), where c counts the resamples whose difference is larger than the mean
-/// resampled one by more than the observed difference, all in absolute value.
+/// Returns the p-value of sacreBLEU's `paired-bs`: (1 + c) / (B + 1), where c counts the resamples whose absolute difference exceeds the
+/// mean absolute resampled difference by more than the absolute observed difference.
 fn p_sacrebleu(found: &Resampled) -> f64 {
     let (deltas, observed) = (&found.deltas, found.delta().abs());
     let resamples = deltas.len() as f64;
@@ -122,7 +122,7 @@ fn resamples_have_the_p_value_of_sacrebleu() {
         };
         let found = p_sacrebleu(&segments("a").resampled(&[&segments("b")], testing).unwrap()[0]);
         let expected = number(&case["bs"]);
-        // its mean of resampled differences varies too, which an error of p alone leaves out
+        // its mean of resampled differences varies too, which the error of p alone ignores
         assert_equal(found, expected, errors(found.max(expected), 10_000.0), &format!("pair {place}"));
     }
 }

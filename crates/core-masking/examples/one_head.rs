@@ -1,11 +1,10 @@
-//! Masks each attention head of a classifier alone and prints the change of its score: Michel et al. (2019), Section 3.2,
+//! Masks each attention head of a classifier separately and prints the effect: Michel et al. (2019), Section 3.2,
 //! <https://arxiv.org/abs/1905.10650>, from the checkpoint to the table.
 //!
 //! `cargo run --release -p core-masking --example one_head -- FOLDER TEXTS`
 //!
-//! FOLDER holds a BERT with a classifier as Hugging Face transformers saves it. A line of TEXTS is a class, a tab and a text;
-//! where texts come in pairs, another tab and the second text. `ablate-one` does the same for whole test sets, and says which
-//! changes are more than chance.
+//! FOLDER contains a BERT classifier as saved by Hugging Face transformers. Each line of TEXTS has a class, a tab and a text; for text
+//! pairs, another tab and the second text. `ablate-one` evaluates whole test sets and tests which effects are significant.
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -26,19 +25,19 @@ fn main() -> Result<()> {
     one_head(Path::new(folder), Path::new(texts), &mut io::stdout())
 }
 
-/// Writes a line for the intact model, and one for each head that is masked.
+/// Writes a line for the full model, and one for each masked head.
 pub fn one_head(folder: &Path, texts: &Path, out: &mut impl Write) -> Result<()> {
     let model = Classifier::load(folder, OPTIONS)?;
     let layout = model.layout();
     let (batch, classes) = read(texts, folder, &model)?;
 
     // Equation 1 of the paper gives each head h of an attention module a gate: MHAtt(x, q) = sum over h of ξ_h Att_h(x, q).
-    // With all gates at 1 it is the plain model.
+    // With all gates at 1 it is the full model.
     let intact = score(&model, &batch, &classes, &Gates::open(&layout, OPTIONS));
     writeln!(out, "{:<12}{:>9}{:>9}{:>9}{:>9}", "masked", "accuracy", "change", "nats", "change")?;
     writeln!(out, "{:<12}{:>9.4}{:>9}{:>9.4}", "no head", intact.accuracy, "", intact.nats)?;
 
-    // One gate at a time is 0. Gates are an argument of the model, so nothing has to be undone before the next head.
+    // One gate at a time is 0. Gates are an argument of the model, so nothing has to be reset before the next head.
     for head in layout.heads() {
         let gates = Gates::masking(&layout, &[HeadSet::from_iter([head])], OPTIONS)?;
         let masked = score(&model, &batch, &classes, &gates);
@@ -56,15 +55,15 @@ pub fn one_head(folder: &Path, texts: &Path, out: &mut impl Write) -> Result<()>
     Ok(())
 }
 
-/// The quality of a classifier on some texts.
+/// Scores of a classifier on some texts.
 struct Score {
-    /// The share of texts whose class is found.
+    /// Share of texts that are classified correctly.
     accuracy: f64,
-    /// Cross-entropy of a text, on average: where few texts leave the accuracy as it was, this still changes.
+    /// Mean cross-entropy per text, which can change even if accuracy does not.
     nats: f64,
 }
 
-/// Runs the model with its heads gated; `classes`: `[batch]`.
+/// Runs the model under `gates`; `classes`: `[batch]`.
 fn score(model: &Classifier, batch: &Inputs, classes: &Tensor, gates: &Gates) -> Score {
     let logits = no_grad(|| model.forward(batch, gates, &ModelDropout::OFF)); // [batch, classes]
     let mean = |of_texts: Tensor| of_texts.to_kind(Kind::Double).mean(None).double_value(&[]);
@@ -74,7 +73,7 @@ fn score(model: &Classifier, batch: &Inputs, classes: &Tensor, gates: &Gates) ->
     }
 }
 
-/// Reads labelled texts as the model takes them: their tokens, padded to the longest, and their classes, `[batch]`.
+/// Reads labelled texts as model inputs, padded to the longest, and their classes, `[batch]`.
 fn read(path: &Path, folder: &Path, model: &Classifier) -> Result<(Inputs, Tensor)> {
     let tokenizer = ClassifierTokenizer::load(folder, model.config().longest_text() as usize)?;
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;

@@ -1,6 +1,5 @@
-//! Ways to take a head away. A gate ξ makes of the context c of a head `ξ c + (1 - ξ) r`. Michel et al. (2019) let r be 0,
-//! which later layers have never seen; here r may also be the mean of the head's contexts (mean ablation), or its context in another
-//! text (resample ablation).
+//! Replacements for masked heads. A gate ξ turns a head output c into `ξ c + (1 - ξ) r`. In Michel et al. (2019) r is 0, which later layers
+//! have never seen; here r may also be the head's mean output (mean ablation) or its output on another text (resample ablation).
 use std::collections::{BTreeMap, BTreeSet};
 
 use tch::{Device, Kind, Tensor};
@@ -9,18 +8,18 @@ use crate::gates::RecordedWeights;
 use crate::importance::Attended;
 use crate::{Attention, Error, HeadLayout, HeadSet, Projections, Weights};
 
-/// The replacement r of the context of each head of a model.
+/// The replacement r of each head output of a model.
 #[derive(Debug)]
 pub struct Replacement {
     modules: BTreeMap<(Attention, usize), Contexts>, // by attention type and layer
 }
 
-/// Contexts of the heads of one module.
+/// Replacements of the head outputs of one module.
 #[derive(Debug)]
 pub(crate) struct Contexts {
     values: Tensor,          // [rows, heads, positions, d_head], rows 1 or the batch
-    lengths: Option<Tensor>, // [rows]: positions that count, behind which they begin anew; absent: one position serves all
-    /// `true` if derivatives by gates include what replaces a head output.
+    lengths: Option<Tensor>, // [rows]: positions after which a row repeats; absent: one position serves all
+    /// True if derivatives with respect to gates include the replacement.
     pub(crate) is_derived: bool,
 }
 
@@ -29,7 +28,7 @@ impl Contexts {
         Self { values: change(&self.values), lengths: self.lengths.as_ref().map(change), ..*self }
     }
 
-    /// Replacements at the first `queries` positions, `[rows, heads, queries or 1, d_head]`.
+    /// Returns the replacements at the first `queries` positions, `[rows, heads, queries or 1, d_head]`.
     pub(crate) fn of_first(&self, queries: i64) -> Tensor {
         self.at(0, queries)
     }
@@ -43,7 +42,7 @@ impl Contexts {
         self.values.gather(2, &index, false)
     }
 
-    /// The same for this many copies of the batch, one behind the other.
+    /// Repeats the rows for this many copies of the batch.
     pub(crate) fn repeat(&self, times: i64) -> Self {
         match self.values.size()[0] {
             1 => self.map(Tensor::shallow_clone),
@@ -57,10 +56,10 @@ impl Contexts {
 }
 
 impl Replacement {
-    /// Contexts of other texts: resample ablation. Row b replaces that of the batch.
+    /// Takes head outputs on other texts as replacements: resample ablation. Row b replaces row b of the batch.
     ///
-    /// - `contexts`: of these texts, as [`contexts`](crate::GatedModel::contexts) gives them, heads that were removed included
-    /// - `attended`: their modules, of which the real queries count
+    /// - `contexts`: head outputs on these texts, from [`contexts`](crate::GatedModel::contexts), removed heads included
+    /// - `attended`: the modules of these texts, whose real queries count
     pub(crate) fn of_texts(contexts: RecordedWeights, attended: &BTreeMap<Attention, Attended>) -> Self {
         let of_module = |((attention, layer), values): ((Attention, usize), Tensor)| {
             let attended = &attended[&attention];
@@ -73,10 +72,7 @@ impl Replacement {
         Self { modules: contexts.into_iter().map(of_module).collect() }
     }
 
-    /// Rows of several replacements, one behind the other; positions behind the length of a row are filled up.
-    ///
-    /// # Panics
-    /// If there are none.
+    /// Concatenates the rows of one or more replacements, padded to the longest.
     #[must_use]
     pub fn joined(parts: &[Self]) -> Self {
         let of_module = |&key: &(Attention, usize)| {
@@ -97,14 +93,14 @@ impl Replacement {
         Self { modules: parts[0].modules.keys().map(of_module).collect() }
     }
 
-    /// Includes the replacement in derivatives with respect to gates: what replacing heads does to first order.
+    /// Includes the replacement in derivatives with respect to gates, which gives the first-order effect of replacing heads.
     #[must_use]
     pub fn derived(mut self) -> Self {
         self.modules.values_mut().for_each(|contexts| contexts.is_derived = true);
         self
     }
 
-    /// The same for the modules of these heads, and where `positions` are given, for so many first ones of each row alone.
+    /// Keeps the replacements of the modules of these heads only and, with `positions`, the first positions of each row only.
     #[must_use]
     pub fn only(mut self, heads: &HeadSet, positions: Option<i64>) -> Self {
         let modules: BTreeSet<_> = heads.iter().map(|id| (id.attention(), id.layer_index())).collect();
@@ -118,13 +114,12 @@ impl Replacement {
         self
     }
 
-    /// Bytes of its numbers.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         let of = |contexts: &Contexts| contexts.values.numel() * contexts.values.kind().elt_size_in_bytes();
         self.modules.values().map(of).sum::<usize>() as u64
     }
 
-    /// Contexts of one module, if it has any.
     pub(crate) fn of(&self, attention: Attention, layer: usize) -> Option<&Contexts> {
         self.modules.get(&(attention, layer))
     }
@@ -133,13 +128,13 @@ impl Replacement {
         Self { modules: self.modules.iter().map(|(&key, contexts)| (key, change(contexts))).collect() }
     }
 
-    /// The same on the same tensors.
+    /// Returns a replacement that shares these tensors.
     #[must_use]
     pub fn share(&self) -> Self {
         self.map(|contexts| contexts.map(Tensor::shallow_clone))
     }
 
-    /// The same for a model of this kind on this device.
+    /// Converts the tensors to this kind and device.
     #[must_use]
     pub fn to(&self, (kind, device): (Kind, Device)) -> Self {
         self.map(|Contexts { values, lengths, is_derived }| Contexts {
@@ -149,7 +144,7 @@ impl Replacement {
         })
     }
 
-    /// The same for some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
+    /// Selects rows of the batch; `rows`: indices, `[kept]`. A single row serves any batch and is kept.
     #[must_use]
     pub fn select(&self, rows: &Tensor) -> Self {
         self.map(|contexts| match contexts.values.size()[0] {
@@ -158,21 +153,18 @@ impl Replacement {
         })
     }
 
-    /// The same for this many copies of the batch, one behind the other.
+    /// Repeats the rows for this many copies of the batch.
     pub(crate) fn repeat(&self, times: i64) -> Self {
         self.map(|contexts| contexts.repeat(times))
     }
 
-    /// Contexts of one position, for any number of queries at it.
+    /// Returns the replacements at one position, for any number of queries there.
     pub(crate) fn at(&self, position: i64) -> Self {
         self.map(|contexts| Contexts { values: contexts.at(position, 1), lengths: None, ..*contexts })
     }
 }
 
-/// The weights with `W_o m` of these heads in the bias of each W_o, m the first of their replacements.
-///
-/// # Errors
-/// If a W_o has no bias.
+/// Adds `W_o m` of these heads to the bias of each W_o, where m is the replacement in the first row. Fails if a W_o has none.
 pub(crate) fn fold(
     weights: &Weights,
     layout: &HeadLayout,
@@ -202,12 +194,12 @@ pub(crate) fn fold(
     Ok(folded)
 }
 
-/// Sums of the contexts of heads over real positions, which add up over batches.
+/// Sums of head outputs over real positions, which add up over batches.
 #[derive(Debug, Default)]
 pub struct ContextSums {
     /// `[heads, d_head]`, in double precision on the CPU, by attention type and layer.
     sums: BTreeMap<(Attention, usize), Tensor>,
-    /// Positions in the sums.
+    /// Number of positions summed over.
     positions: BTreeMap<Attention, f64>,
 }
 
@@ -225,7 +217,7 @@ impl ContextSums {
         Self { sums: contexts.iter().map(sum).collect(), positions: attended.iter().map(count).collect() }
     }
 
-    /// Adds those of another batch.
+    /// Adds the sums of another batch.
     pub fn merge(&mut self, other: &Self) {
         for (&key, sum) in &other.sums {
             let total = self.sums.entry(key).or_insert_with(|| sum.zeros_like());
@@ -236,7 +228,7 @@ impl ContextSums {
         }
     }
 
-    /// The mean context of each head, in double precision on the CPU: mean ablation.
+    /// Returns the mean output of each head, in double precision on the CPU: mean ablation.
     pub fn means(&self) -> Replacement {
         let mean = |(&(attention, layer), sum): (&(Attention, usize), &Tensor)| {
             let values = (sum / self.positions[&attention].max(1.0)).unsqueeze(0).unsqueeze(2); // [1, heads, 1, d_head]
@@ -255,7 +247,7 @@ mod tests {
 
     const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 
-    /// 2 layers of 3 heads of 4.
+    /// 2 layers of 3 heads of width 4.
     fn model() -> Classifier {
         let json = serde_json::json!({
             "model_type": "bert", "vocab_size": 23, "hidden_size": 12, "num_hidden_layers": 2,
@@ -299,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Rows of 2 and 3 positions, 1 head of width 1: behind its length each begins anew.
+    /// Rows of 2 and 3 positions, 1 head of width 1: each repeats after its length.
     #[test]
     fn positions_begin_anew_behind_the_length_of_a_row() {
         let row = |values: &[f32]| Contexts {

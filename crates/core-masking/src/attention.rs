@@ -17,13 +17,13 @@ pub(crate) use scores::Scores;
 #[derive(Debug)]
 pub struct MultiHeadAttention {
     heads: i64,
-    kept: Option<Tensor>,   // [kept] of all heads; absent if all are
-    key_of: Option<Tensor>, // [kept]: the keys and values that each head reads; absent if it has its own
+    kept: Option<Tensor>, // indices of the remaining heads, [kept]; absent if none was removed
+    key_of: Option<Tensor>, // [kept]: the key-value head of each query head; absent if each has its own
     pub(crate) d_head: i64,
     pub(crate) divisor: f64, // of the scores
     scores: Scores,
     cap: Option<f64>,         // of the scores
-    pub(crate) query: Linear, // of the heads that are kept, as the others
+    pub(crate) query: Linear, // without removed heads, like the other maps
     pub(crate) key: Linear,
     pub(crate) value: Linear,
     pub(crate) output: Linear,
@@ -41,19 +41,19 @@ pub struct KeyValue {
 /// Which keys a query sees.
 #[derive(Debug)]
 pub(crate) enum Visible<'a> {
-    /// Keys at which this bias, which broadcasts to `[batch, heads, query, key]`, is 0; it is `-inf` at the others.
+    /// An additive bias, which broadcasts to `[batch, heads, query, key]`: 0 shows a key, `-inf` hides it.
     Under(&'a Tensor),
     /// Causal mask. Requires as many keys as queries; faster than an explicit bias.
     Past,
-    /// All.
+    /// All keys.
     All,
 }
 
 impl MultiHeadAttention {
-    /// Attention with the maps of queries, keys and values, of the heads that are kept, and the output projection.
+    /// Creates the module from the maps of queries, keys, values and output, which contain the remaining heads only.
     ///
-    /// - `divisor`: of products of queries and keys
-    /// - `scores`: what is added to them
+    /// - `divisor`: divides the products of queries and keys
+    /// - `scores`: position terms, added to the quotient
     /// - `cap`: scores are `cap * tanh(score / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>, Section 2)
     pub(crate) fn new(
         maps: [parts::Linear<Tensor>; 4],
@@ -86,8 +86,8 @@ impl MultiHeadAttention {
     /// - `x`: `[batch, query, d_model]`
     /// - `memory`: `[batch, key, d_model]`
     /// - `bias`: broadcasts to `[batch, heads, query, key]`; 0 keeps a position, `-inf` hides it
-    /// - `gates`: `[rows, heads]` or `[rows, heads, queries]`, rows 1 or batch: the ξ_h of Section 2.3; all ones is
-    ///   Equation 1; those of removed heads are not looked at
+    /// - `gates`: `[rows, heads]` or `[rows, heads, queries]`, rows 1 or batch: the ξ_h of Section 2.3; all ones is Equation 1. Gates of
+    ///   removed heads are ignored
     /// - `dropout`: of attention weights, in training
     /// - returns `[batch, query, d_model]`
     pub fn forward<'a>(
@@ -101,7 +101,7 @@ impl MultiHeadAttention {
         self.attend(x, &self.keys_values(memory), bias, gates, dropout)
     }
 
-    /// Keys and values of `memory`: `[batch, key, d_model]`.
+    /// Returns the keys and values of `memory`, `[batch, key, d_model]`.
     pub fn keys_values(&self, memory: &Tensor) -> KeyValue {
         KeyValue { key: self.project(&self.key, memory), value: self.project(&self.value, memory) }
     }
@@ -113,7 +113,7 @@ impl MultiHeadAttention {
         KeyValue { key: zeros(), value: zeros() }
     }
 
-    /// [`forward`](Self::forward) with the keys and values at hand.
+    /// [`forward`](Self::forward) with precomputed keys and values.
     pub fn attend<'a>(
         &self,
         x: &Tensor,
@@ -126,8 +126,7 @@ impl MultiHeadAttention {
         self.merge(self.context(x, memory, bias, gates, dropout), gates)
     }
 
-    /// Context of each head, before gates are applied: `[batch, kept, query, d_head]`. `gates` only say whether attention
-    /// weights are written down.
+    /// Returns the head outputs before gating: `[batch, kept, query, d_head]`. `gates` only decide whether attention weights are recorded.
     pub(crate) fn context(
         &self,
         x: &Tensor,
@@ -139,12 +138,12 @@ impl MultiHeadAttention {
         self.read(self.queries(x), memory, &Visible::Under(bias), gates, dropout)
     }
 
-    /// Queries of `x`, `[batch, query, d_model]`: `[batch, kept, query, d_head]`.
+    /// Returns the queries of `x`, `[batch, query, d_model]`, as `[batch, kept, query, d_head]`.
     pub(crate) fn queries(&self, x: &Tensor) -> Tensor {
         self.project(&self.query, x)
     }
 
-    /// [`context`](Self::context) of queries at hand, `[batch, kept, query, d_head]`.
+    /// [`context`](Self::context) for precomputed queries, `[batch, kept, query, d_head]`.
     pub(crate) fn read(
         &self,
         queries: Tensor,
@@ -157,7 +156,7 @@ impl MultiHeadAttention {
             return self.no_context(queries, &memory.key, gates);
         }
         let [k, v] = [&memory.key, &memory.value].map(|shared| self.by_head(shared, 1)); // [batch, kept, key, d_head]
-        // The fused kernel shows no weights and caps no scores, and its dropout would draw from libtorch's global generator.
+        // The fused kernel returns no weights and cannot cap scores, and its dropout would draw from libtorch's global generator.
         if dropout.is_off() && !gates.is_recorded() && self.cap.is_none() {
             return fused(&queries, &k, &v, visible, self.divisor);
         }
@@ -171,16 +170,16 @@ impl MultiHeadAttention {
         dropout.apply(self.record(gates, weights)).matmul(&v)
     }
 
-    /// One row for each head of what heads share; `axis` counts keys and values, then heads.
+    /// Repeats shared keys or values for every query head (grouped-query attention); `axis` is the head axis.
     fn by_head(&self, shared: &Tensor, axis: i64) -> Tensor {
         let read = |key_of: &Tensor| shared.index_select(axis, key_of);
         self.key_of.as_ref().map_or_else(|| shared.shallow_clone(), read)
     }
 
-    /// [`context`](Self::context) of the first position alone, without keys and values of the others.
+    /// [`context`](Self::context) of the first position only, without computing keys and values of all positions.
     ///
-    /// `q · (W_k x)` is `(W_kᵀ q) · x`, and `Σ α W_v x` is `W_v Σ α x`, so that one query needs no product of all
-    /// positions with W_k and W_v; the bias of W_k adds the same to all scores of a row, which softmax takes out.
+    /// `q · (W_k x)` is `(W_kᵀ q) · x` and `Σ α W_v x` is `W_v Σ α x`, so a single query needs no product of all positions with W_k and
+    /// W_v. The bias of W_k shifts all scores of a row equally, which softmax cancels.
     ///
     /// - `x`: `[batch, position, d_model]`
     /// - `bias`: `[batch, 1, 1, position]`
@@ -202,20 +201,18 @@ impl MultiHeadAttention {
         (values + bias).unsqueeze(2)
     }
 
-    /// Multiply-adds of [`keys_values`](Self::keys_values) for one row of the batch.
+    /// Returns the multiply-adds of [`keys_values`](Self::keys_values) for one row of the batch.
     pub(crate) fn key_value_multiply_adds(&self, keys: u64) -> u64 {
         keys * (self.key.multiply_adds() + self.value.multiply_adds())
     }
 
-    /// Multiply-adds of [`attend`](Self::attend) for one row of the batch.
+    /// Returns the multiply-adds of [`attend`](Self::attend) for one row of the batch.
     pub(crate) fn attend_multiply_adds(&self, queries: u64, keys: u64) -> u64 {
-        let (_, width) = self.output.size(); // of all heads that are left
+        let (_, width) = self.output.size(); // of the remaining heads
         queries * (self.query.multiply_adds() + self.output.multiply_adds() + 2 * keys * width)
     }
 
-    /// Writes attention weights down if asked for, those of removed heads as zeros, and returns them.
-    ///
-    /// `weights`: `[batch, kept, query, key]`
+    /// Records attention weights, `[batch, kept, query, key]`, if asked for, with zeros for removed heads; returns `weights`.
     fn record(&self, gates: Gate<'_>, weights: Tensor) -> Tensor {
         let Some(kept) = self.kept.as_ref().filter(|_| gates.is_recorded()) else {
             return gates.record(weights);
@@ -223,13 +220,13 @@ impl MultiHeadAttention {
         let size = weights.size();
         let shape = [size[0], self.heads, size[2], size[3]];
         let all = weights.new_zeros(shape, (weights.kind(), weights.device()));
-        // What goes on is taken out of what was written down, so that gradients pass through it.
+        // Continue with weights taken from the recorded tensor, so that gradients pass through it.
         gates.record(all.index_copy(1, kept, &weights)).index_select(1, kept)
     }
 
-    /// `x`: `[batch, position, d_model]`; returns `[batch, kept, position, d_head]`.
+    /// Projects `x`, `[batch, position, d_model]`, to `[batch, kept, position, d_head]`.
     pub(crate) fn project(&self, projection: &Linear, x: &Tensor) -> Tensor {
-        // libtorch divides by the number of heads
+        // libtorch would divide by the number of heads, 0
         let projected = if self.is_without_heads() { x.narrow(2, 0, 0) } else { projection.forward(x) };
         projected.unflatten(2, [projected.size()[2] / self.d_head, self.d_head]).transpose(1, 2)
     }
@@ -238,7 +235,7 @@ impl MultiHeadAttention {
         self.kept.as_ref().is_some_and(|kept| kept.numel() == 0)
     }
 
-    /// The context of a layer all of whose heads were removed. `query`: `[batch, 0, query, d_head]`.
+    /// Returns the head outputs of a layer without heads. `query`: `[batch, 0, query, d_head]`.
     fn no_context(&self, query: Tensor, key: &Tensor, gates: Gate<'_>) -> Tensor {
         if !gates.is_recorded() {
             return query;
@@ -250,16 +247,15 @@ impl MultiHeadAttention {
     }
 }
 
-/// `cap * tanh(x / cap)`, if there is a cap.
+/// Returns `cap * tanh(x / cap)`, or `x` if `cap` is `None`.
 pub(crate) fn capped(x: Tensor, cap: Option<f64>) -> Tensor {
     cap.map_or_else(|| x.shallow_clone(), |cap| (&x / cap).tanh() * cap)
 }
 
-/// Keys that libtorch's kernel takes at once on a CPU; those that are left over it takes one by one.
+/// Keys per step of libtorch's CPU kernel; it processes a remainder key by key.
 pub(crate) const KEYS_AT_ONCE: i64 = 16;
 
-/// Attention by libtorch's fused kernel, to as many keys as it takes at once where the copies that this needs cost less than the
-/// keys that would be left over.
+/// Computes attention with libtorch's fused kernel. Pads keys to whole steps of the kernel if that costs less than the remainder.
 ///
 /// - `queries`: `[batch, kept, query, d_head]`; `keys`, `values`: `[batch, kept, key, d_head]`
 /// - `divisor`: of the scores
@@ -283,7 +279,7 @@ fn fused(queries: &Tensor, keys: &Tensor, values: &Tensor, visible: &Visible<'_>
     }
 }
 
-/// α of Equation 1: `[batch, heads, query, key]`, each row a distribution over keys.
+/// Returns α of Equation 1: `[batch, heads, query, key]`, each row a distribution over keys.
 fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor, divisor: f64, cap: Option<f64>) -> Tensor {
     let scores = query.matmul(&key.transpose(-2, -1)) / divisor; // [batch, heads, query, key]
     let scores = capped(scores, cap) + bias;

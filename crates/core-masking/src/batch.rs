@@ -11,9 +11,7 @@ pub struct TokenBatch {
 }
 
 impl TokenBatch {
-    /// Pads `rows` to the longest of them.
-    ///
-    /// `kind` is the kind of the bias, which must be the model's.
+    /// Pads `rows` to the longest; `kind` is the model's.
     pub fn new(rows: &[&[u32]], pad: u32, (kind, device): (Kind, Device)) -> Self {
         let longest = rows.iter().map(|row| row.len()).max().unwrap_or(0);
         let mut ids = Vec::with_capacity(rows.len() * longest);
@@ -33,7 +31,7 @@ impl TokenBatch {
     }
 }
 
-/// Texts as BERT takes them: tokens, and which of two texts each token belongs to.
+/// Texts as BERT takes them: token ids, and the segment (first or second text) of each token.
 #[derive(Debug)]
 pub struct SegmentBatch {
     /// Token ids and the bias that hides padding.
@@ -43,7 +41,7 @@ pub struct SegmentBatch {
 }
 
 impl SegmentBatch {
-    /// Pads rows of (ids, segments) to the longest of them.
+    /// Pads rows of (ids, segments) to the longest.
     pub fn new(rows: &[(&[u32], &[u32])], pad: u32, options: (Kind, Device)) -> Self {
         let (ids, segments): (Vec<&[u32]>, Vec<&[u32]>) = rows.iter().copied().unzip();
         Self {
@@ -53,7 +51,7 @@ impl SegmentBatch {
     }
 }
 
-/// The bias that hides the future: `[1, 1, position, position]`, 0 up to the diagonal and `-inf` above it.
+/// Returns the causal bias: `[1, 1, position, position]`, 0 up to the diagonal and `-inf` above it.
 pub fn causal_bias(positions: i64, options: (Kind, Device)) -> Tensor {
     Tensor::full([positions, positions], f64::NEG_INFINITY, options)
         .triu(1)

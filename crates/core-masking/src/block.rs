@@ -1,5 +1,5 @@
-//! One block of a Transformer: self-attention, in a translator's decoder attention to the source, and a feed-forward network, each
-//! added to the residual stream. Every model here is a stack of these; families differ in the places of their norms.
+//! One block of a Transformer: self-attention, cross-attention in a translator's decoder, and a feed-forward network, each added to the
+//! residual stream. Every model here is a stack of blocks; families differ in where their norms are.
 use families::parts::{self, FeedForwardInput};
 use families::rotary::Turning;
 use tch::Tensor;
@@ -12,27 +12,24 @@ use crate::layers::{FeedForward, LayerNorm, Norm, normalised};
 use crate::rotary::Turns;
 use crate::{Dropout, ModelDropout};
 
-/// One block.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) attention: MultiHeadAttention,
     pub(crate) attention_norms: Norms,
-    /// Of queries and keys.
     pub(crate) head_norms: Option<HeadNorms>,
-    /// Attention to the source.
     pub(crate) cross: Option<(MultiHeadAttention, Norms)>,
     pub(crate) feed_forward: FeedForwards,
     pub(crate) feed_forward_norms: Norms,
     pub(crate) feed_forward_input: FeedForwardInput,
-    /// Factor of what each sublayer adds.
+    /// Factor by which each sublayer's output is multiplied before it is added.
     pub(crate) residual: Option<f64>,
-    /// Keys that a query sees at most.
+    /// Sliding attention window, in keys: the last ones in a decoder, half of them on each side in an encoder.
     pub(crate) window: Option<i64>,
-    /// Rotary positions, if the block has any.
+    /// Rotary positions; `None` if the block has none.
     pub(crate) turning: Option<Turning>,
 }
 
-/// Norms of a sublayer: [`parts::Norms`].
+/// Norms of a sublayer, as in [`parts::Norms`].
 #[derive(Debug)]
 pub(crate) struct Norms {
     pub(crate) before: Option<Norm>,
@@ -48,19 +45,19 @@ impl From<parts::Norms<Tensor>> for Norms {
 }
 
 impl Norms {
-    /// What the sublayer reads of the residual stream `x`, `[.., d_model]`.
+    /// Returns the sublayer's input, from the residual stream `x`, `[.., d_model]`.
     pub(crate) fn read(&self, x: &Tensor) -> Tensor {
         normalised(self.before.as_ref(), x)
     }
 
-    /// The residual stream after the sublayer's output was added to `x`; all `[.., d_model]`.
+    /// Adds the sublayer's output to the residual stream `x`; all `[.., d_model]`.
     pub(crate) fn add(&self, x: &Tensor, output: &Tensor, factor: Option<f64>, dropout: &Dropout) -> Tensor {
         let added = dropout.apply(normalised(self.inside.as_ref(), output));
         let sum = x + factor.map_or_else(|| added.shallow_clone(), |factor| &added * factor);
         normalised(self.after.as_ref(), &sum)
     }
 
-    /// The norm after the sum, if it is layer normalisation and there is no other.
+    /// Returns the post-norm if it is a layer norm and the sublayer's only norm.
     fn as_post_norm(&self) -> Option<&LayerNorm> {
         match self {
             Self { before: None, inside: None, after: Some(Norm::Layer(norm)) } => Some(norm),
@@ -69,13 +66,13 @@ impl Norms {
     }
 }
 
-/// Queries, keys and values of some positions, with their rotary positions.
+/// Queries, keys and values, with rotary positions applied.
 pub(crate) struct Attending {
     pub(crate) queries: Tensor, // [batch, kept, query, d_head]
     pub(crate) memory: KeyValue,
 }
 
-/// The parts of a block whose sublayers are each followed by layer normalisation: those that relevance has rules for.
+/// The parts of a post-norm block, the only kind that relevance propagation has rules for.
 pub(crate) struct PostNorm<'a> {
     pub(crate) attention: (&'a MultiHeadAttention, &'a LayerNorm),
     pub(crate) cross: Option<(&'a MultiHeadAttention, &'a LayerNorm)>,
@@ -110,18 +107,15 @@ impl From<parts::Block<Tensor>> for Block {
 }
 
 impl Block {
-    /// The rotary positions of this block among those of the model.
+    /// Selects the rotary angles of this block from `all`.
     pub(crate) fn turns<'a>(&self, all: &'a [(Turning, Turns)]) -> Option<&'a Turns> {
         all.iter().find(|(turning, _)| Some(*turning) == self.turning).map(|(_, turns)| turns)
     }
 
-    /// Keys and values of all positions, and queries of the first ones.
-    ///
-    /// - `x`: the block's input, `[batch, position, d_model]`
-    /// - `queries`: number of positions with a query
+    /// Computes keys and values of all positions, and queries of the first `queries` positions of `x`, `[batch, position, d_model]`.
     pub(crate) fn attending(&self, x: &Tensor, queries: i64, turns: Option<&Turns>) -> Attending {
         let x = self.attention_norms.read(x);
-        // queries first: gradients are summed up in the order of these maps, and training is to repeat to the last bit
+        // queries first: the order of the maps is the order in which gradients are summed, and training must be reproducible to the bit
         let mut queries = self.attention.queries(&x.narrow(1, 0, queries));
         let mut memory = self.attention.keys_values(&x);
         if let Some(norms) = &self.head_norms {
@@ -133,7 +127,7 @@ impl Block {
         Attending { queries, memory }
     }
 
-    /// Context of each head, before its gate: `[batch, kept, query, d_head]`.
+    /// Returns the head outputs before gating: `[batch, kept, query, d_head]`.
     pub(crate) fn context(
         &self,
         attending: Attending,
@@ -144,14 +138,13 @@ impl Block {
         self.attention.read(attending.queries, &attending.memory, visible, gates, &dropout.attention)
     }
 
-    /// The residual stream after self-attention, whose output is `merged`; all `[.., d_model]`.
+    /// Adds `merged`, the output of self-attention, to the residual stream; all `[.., d_model]`.
     pub(crate) fn attended(&self, x: &Tensor, merged: &Tensor, dropout: &ModelDropout) -> Tensor {
         self.attention_norms.add(x, merged, self.residual, &dropout.hidden)
     }
 
-    /// Output of the block.
-    ///
-    /// - `x`: the block's input; `attended`: the residual stream after attention; all `[batch, query, d_model]`
+    /// Applies the feed-forward sublayer. `x` is the block's input, `attended` the residual stream after attention; all
+    /// `[batch, query, d_model]`.
     pub(crate) fn fed(&self, x: &Tensor, attended: &Tensor, dropout: &ModelDropout) -> Tensor {
         let entering = match self.feed_forward_input {
             FeedForwardInput::AfterAttention => self.feed_forward_norms.read(attended),
@@ -162,12 +155,12 @@ impl Block {
         self.feed_forward_norms.add(attended, &output, self.residual, &dropout.hidden)
     }
 
-    /// Output of the block from the output of its self-attention; all `[batch, query, d_model]`.
+    /// Returns the block's output from `merged`, the output of its self-attention; all `[batch, query, d_model]`.
     pub(crate) fn finish(&self, x: &Tensor, merged: &Tensor, dropout: &ModelDropout) -> Tensor {
         self.fed(x, &self.attended(x, merged, dropout), dropout)
     }
 
-    /// [`Norm::frozen`] of what attention adds to the residual stream: `merged`, the output of W_o.
+    /// Applies [`Norm::frozen`] to `merged`, the output of W_o, as it is added to the residual stream.
     pub(crate) fn frozen(&self, merged: &Tensor, direction: &Tensor) -> (Tensor, Tensor) {
         let direction = self.residual.map_or_else(|| direction.shallow_clone(), |factor| direction * factor);
         match &self.attention_norms.inside {
@@ -179,12 +172,12 @@ impl Block {
         }
     }
 
-    /// `true` if queries and keys come from the linear maps unchanged: without norms, rotary positions and windows.
+    /// Returns true if queries and keys are plain linear maps: no norms, rotary positions or sliding window.
     pub(crate) fn has_plain_scores(&self) -> bool {
         self.head_norms.is_none() && self.turning.is_none() && self.window.is_none()
     }
 
-    /// Its parts, if all norms follow a sum, and nothing else is special about it.
+    /// Returns the block's parts if it is a plain post-norm block.
     pub(crate) fn as_post_norm(&self) -> Option<PostNorm<'_>> {
         let FeedForwards::One(feed_forward) = &self.feed_forward else { return None };
         let is_plain = self.has_plain_scores() && self.residual.is_none() && !feed_forward.is_gated();

@@ -1,5 +1,5 @@
-//! Disentangled attention: He et al. (2021), <https://arxiv.org/abs/2006.03654>, Section 3.1. A score is the sum of content to
-//! content, content to position and position to content, where a position is an embedding of the distance between query and key.
+//! Disentangled attention: He et al. (2021), <https://arxiv.org/abs/2006.03654>, Section 3.1. A score is the sum of content-to-content,
+//! content-to-position and position-to-content, where a position is an embedding of the distance between query and key.
 use families::buckets::DebertaBuckets;
 use tch::{Device, Kind, Tensor};
 
@@ -7,7 +7,7 @@ use crate::Dropout;
 use crate::attention::MultiHeadAttention;
 use crate::layers::Norm;
 
-/// Embeddings of distances, which a layer maps as it maps contents to queries and keys (`share_att_key` of DeBERTa).
+/// Embeddings of distances, mapped to queries and keys by the content's projections (`share_att_key` of DeBERTa).
 #[derive(Debug)]
 pub(crate) struct Disentangled {
     embeddings: Tensor, // [2 * buckets, d_model]
@@ -17,16 +17,15 @@ pub(crate) struct Disentangled {
     longest: i64,
 }
 
-/// Embeddings of distances as queries and keys.
 #[derive(Debug)]
 pub(crate) struct MappedDistances {
     queries: Tensor, // [1, kept, d_head, rows]
-    keys: Tensor,    // the same
+    keys: Tensor,    // [1, kept, d_head, rows]
     rows: Tensor,    // row of each pair, [query, key]
 }
 
 impl MappedDistances {
-    /// The queries and the keys of the distances between the query at `place` and all keys, each `[kept, key, d_head]`.
+    /// Returns the queries and keys of the distances from the query at `place` to all keys, each `[kept, key, d_head]`.
     pub fn of_query(&self, place: i64) -> [Tensor; 2] {
         let rows = self.rows.get(place);
         [&self.queries, &self.keys].map(|all| all.squeeze_dim(0).index_select(-1, &rows).transpose(-2, -1))
@@ -35,13 +34,13 @@ impl MappedDistances {
 
 impl Disentangled {
     /// - `embeddings`: `[2 * buckets, d_model]`
-    /// - `longest`: positions of a text at most
+    /// - `longest`: maximum number of positions
     pub fn new(embeddings: Tensor, norm: Norm, buckets: DebertaBuckets, longest: i64) -> Self {
         let rows = table(longest, |distance| buckets.row(distance), embeddings.device());
         Self { embeddings, norm, buckets, rows, longest }
     }
 
-    /// The two terms with positions, of queries at the first positions, divided as the scores of `module` are.
+    /// Returns the two terms with positions, for queries at the first positions, divided by the divisor of `module`.
     ///
     /// - `queries`: `[batch, kept, query, d_head]`; `keys`: `[batch, kept, key, d_head]`
     /// - `dropout`: of embeddings, in training
@@ -62,7 +61,7 @@ impl Disentangled {
         (to_position + to_content.transpose(-2, -1)) / module.divisor
     }
 
-    /// Queries and keys of the distances between some queries and keys at the first positions.
+    /// Returns the queries and keys of the distances between queries and keys at the first positions.
     pub fn distances(
         &self,
         module: &MultiHeadAttention,
@@ -80,20 +79,20 @@ impl Disentangled {
         MappedDistances { queries, keys, rows: self.rows.take(&(distances + self.longest)) - first }
     }
 
-    /// The first of the rows that texts with these numbers of queries and keys need, and their number.
+    /// Returns the first embedding that these numbers of queries and keys need, and how many.
     fn span(&self, queries: i64, keys: i64) -> (i64, i64) {
         let [first, last] = [1 - keys, queries - 1].map(|distance| self.buckets.row(distance));
         (first, last - first + 1)
     }
 
-    /// Multiply-adds of [`scores`](Self::scores) for one row of the batch, but for maps of embeddings, which all rows share.
+    /// Returns the multiply-adds of [`scores`](Self::scores) for one row of the batch, without the projections, which all rows share.
     pub fn multiply_adds(&self, module: &MultiHeadAttention, keys: u64, queries: u64) -> u64 {
         let (_, rows) = self.span(queries as i64, keys as i64);
         (queries + keys) * rows as u64 * module.query.size().0
     }
 }
 
-/// What `bucket` gives for all distances from `-reach` to `reach`: integers, `[2 * reach + 1]`.
+/// Tabulates `bucket` for all distances from `-reach` to `reach`: integers, `[2 * reach + 1]`.
 pub(crate) fn table(reach: i64, bucket: impl Fn(i64) -> i64, device: Device) -> Tensor {
     Tensor::from_slice(&(-reach..=reach).map(bucket).collect::<Vec<_>>()).to_device(device)
 }

@@ -1,7 +1,5 @@
-//! Dropout, on a CPU with a generator of its own.
-//!
-//! libtorch's generator is global and serial: two threads that draw from it spoil each other's sequence, and on a CPU
-//! it costs a tenth of a training step.
+//! Dropout, which on a CPU does not use libtorch's generator. That generator is global and serial: threads that draw from it disturb each
+//! other's sequence, and on a CPU it costs a tenth of a training step.
 use std::cell::RefCell;
 
 use families::DropoutRates;
@@ -9,7 +7,7 @@ use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tch::{Device, Tensor};
 
-/// Dropout (Srivastava et al. 2014), passed to every forward.
+/// Dropout (Srivastava et al. 2014), an argument of every forward pass.
 #[derive(Debug)]
 pub struct Dropout(Option<DropoutMask>);
 
@@ -24,7 +22,7 @@ impl Dropout {
     /// No dropout: evaluation.
     pub const OFF: Self = Self(None);
 
-    /// Drops elements with probability `rate`, at least 0 and below 1, to the nearest of 65,536 steps.
+    /// Drops elements with probability `rate`, at least 0 and below 1, rounded to a multiple of 1/65,536.
     pub fn new(rate: f64, seed: u64) -> Self {
         let threshold = (rate * 65_536.0).round() as u16;
         let generator = RefCell::new(ChaCha8Rng::seed_from_u64(seed));
@@ -36,7 +34,7 @@ impl Dropout {
         self.0.is_none()
     }
 
-    /// `x` with dropped elements at 0 and the others scaled so that the expectation stays.
+    /// Sets dropped elements of `x` to 0 and scales the others so that the expectation is unchanged.
     pub fn apply(&self, x: Tensor) -> Tensor {
         match &self.0 {
             None => x,
@@ -45,14 +43,14 @@ impl Dropout {
     }
 }
 
-/// Where training thins out a model's activations; [`ModelDropout::OFF`] in evaluation.
+/// Dropout in the places where a model has it; [`ModelDropout::OFF`] in evaluation.
 #[derive(Debug)]
 pub struct ModelDropout {
-    /// Of embeddings and of the output of each sublayer.
+    /// Of the output of each sublayer, and of embeddings except in language models.
     pub hidden: Dropout,
     /// Of attention weights.
     pub attention: Dropout,
-    /// Of what a classifier sees.
+    /// Of the classification head's input; in language models, of embeddings.
     pub classifier: Dropout,
 }
 
@@ -60,7 +58,7 @@ impl ModelDropout {
     /// Evaluation.
     pub const OFF: Self = Self { hidden: Dropout::OFF, attention: Dropout::OFF, classifier: Dropout::OFF };
 
-    /// At these rates.
+    /// Creates dropout with these rates.
     pub fn new(rates: DropoutRates, seed: u64) -> Self {
         let stream = |place: u64| seed.wrapping_add(place << 48);
         Self {
@@ -74,7 +72,7 @@ impl ModelDropout {
 impl DropoutMask {
     fn apply(&self, x: &Tensor) -> Tensor {
         if x.device() != Device::Cpu {
-            // A mask made here would have to be carried over; the device's own generator is quick.
+            // a mask drawn here would have to be copied to the device, whose own generator is fast
             return x.dropout(f64::from(self.threshold) / 65_536.0, true);
         }
         let mut bits = vec![0; 2 * x.numel()];
@@ -98,7 +96,7 @@ mod tests {
         Dropout::new(rate, seed).apply(ones).view([-1]).try_into().unwrap()
     }
 
-    /// 100,000 draws at rate 1/4: the share dropped has a standard deviation of sqrt(3/16 / 100,000) = 0.0014.
+    /// 100,000 samples at rate 1/4: the share dropped has a standard deviation of sqrt(3/16 / 100,000) = 0.0014.
     #[test]
     fn elements_are_dropped_at_the_rate_and_the_rest_keep_the_expectation() {
         let values = thinned(0.25, 7);

@@ -1,11 +1,11 @@
-//! Feed-forward networks: one, or experts of which each position reads a few, Shazeer et al. (2017),
+//! Feed-forward networks: a single one, or a mixture of experts, Shazeer et al. (2017),
 //! <https://arxiv.org/abs/1701.06538>, as in Qwen3-MoE, <https://arxiv.org/abs/2505.09388>.
 use families::parts;
 use tch::Tensor;
 
 use crate::layers::{FeedForward, Linear};
 
-/// The feed-forward network of a block, or several.
+/// The feed-forward part of a block.
 #[derive(Debug)]
 pub(crate) enum FeedForwards {
     One(FeedForward),
@@ -16,9 +16,9 @@ pub(crate) enum FeedForwards {
 pub(crate) struct Experts {
     pub(crate) router: Linear,
     pub(crate) experts: Vec<FeedForward>,
-    /// Experts that a position reads.
+    /// Experts per token (top k).
     pub(crate) chosen: i64,
-    /// True if the shares of those that are chosen sum to 1.
+    /// True if the routing weights of the selected experts are rescaled to sum to 1.
     pub(crate) is_normalised: bool,
 }
 
@@ -35,7 +35,7 @@ impl From<parts::FeedForwards<Tensor>> for FeedForwards {
 }
 
 impl FeedForwards {
-    /// `x`: `[batch, position, d_model]`; returns the same shape.
+    /// Applies the network to `x`, `[batch, position, d_model]`.
     pub(crate) fn forward(&self, x: &Tensor) -> Tensor {
         match self {
             Self::One(block) => block.forward(x),
@@ -43,7 +43,7 @@ impl FeedForwards {
         }
     }
 
-    /// Multiply-adds of one position.
+    /// Returns the multiply-adds per position.
     pub(crate) fn multiply_adds(&self) -> u64 {
         match self {
             Self::One(block) => block.multiply_adds(),

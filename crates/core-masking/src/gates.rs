@@ -1,8 +1,8 @@
 //! Gates: the ξ of Michel et al. (2019), Section 2.3, as an argument of every forward.
 //!
-//! One tensor `[rows, heads]` for each attention module, rows being 1 or the batch. Ones are the plain model, zeros
-//! mask, a different row for each copy of an example is a sweep, and gates that require a gradient give ∂L/∂ξ. With one
-//! more axis, `[rows, heads, queries]`, each query has a gate of its own.
+//! One tensor `[rows, heads]` per attention module, rows being 1 or the batch. A gate of 1 keeps a head, 0 masks it. To evaluate many head
+//! sets in one batch, repeat each example and give every copy its own row of gates. Gates that require a gradient give ∂L/∂ξ. Gates
+//! `[rows, heads, queries]` act on each query separately.
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,24 +11,23 @@ use tch::{Device, Kind, Tensor};
 use crate::ablation::Contexts;
 use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Replacement};
 
-/// One gate for each head of a model and each row of a batch.
+/// Gates of all heads of a model, for each row of a batch.
 #[derive(Debug)]
 pub struct Gates {
     modules: BTreeMap<Attention, Vec<Module>>,
-    replacement: Option<Replacement>, // of what gates hold back; nothing if absent
+    replacement: Option<Replacement>, // what closed gates let through; 0 if absent
     record: Option<AttentionRecord>,
     contexts: Option<AttentionRecord>,
     residuals: Option<AttentionRecord>,
 }
 
-/// The gates of one layer.
 #[derive(Debug)]
 struct Module {
     values: Tensor, // [rows, heads] or [rows, heads, queries]
-    open: bool,     // known to be ones, so that nothing needs to be multiplied
+    open: bool,     // known to be 1 everywhere, so that no product is needed
 }
 
-/// The gates of one attention module, and where its attention weights and contexts are written down, if anywhere.
+/// Gates of one attention module, and the records of its attention weights, head outputs and residual stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Gate<'a> {
     values: &'a Tensor,
@@ -39,7 +38,7 @@ pub struct Gate<'a> {
     residuals: Option<Entry<'a>>,
 }
 
-/// Place of a module in a record.
+/// A record, and the key of a module in it.
 type Entry<'a> = (&'a AttentionRecord, Attention, usize);
 
 impl<'a> From<&'a Tensor> for Gate<'a> {
@@ -49,19 +48,19 @@ impl<'a> From<&'a Tensor> for Gate<'a> {
 }
 
 impl<'a> Gate<'a> {
-    /// The same gates, which let `replacement` through where they are closed.
+    /// Lets `replacement` through where gates are closed.
     pub(crate) fn replaced_by(self, replacement: Option<&'a Contexts>) -> Self {
         Self { replacement, ..self }
     }
 
-    /// `[rows, heads]`, or `[rows, heads, queries]`.
+    /// Returns `[rows, heads]`, or `[rows, heads, queries]`.
     pub fn values(&self) -> &Tensor {
         self.values
     }
 
-    /// Makes `ξ c + (1 - ξ) r` of the context c of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later
-    /// queries than these have no part in it. The derivative with respect to ξ is that of `ξ c` alone (Equation 2), unless the
-    /// replacement is [derived](crate::Replacement::derived).
+    /// Returns `ξ c + (1 - ξ) r` for the outputs c of the heads `kept`, by default all, `[batch, kept, query, d_head]`. Gates of later
+    /// queries are ignored. Only `ξ c` is differentiated with respect to ξ (Equation 2), unless the replacement is
+    /// [derived](crate::Replacement::derived).
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
         if let Some((record, attention, layer)) = self.contexts {
             let all = || {
@@ -93,10 +92,8 @@ impl<'a> Gate<'a> {
         replaced.map_or_else(|| gated.shallow_clone(), |replaced| &gated + replaced).to_kind(kind)
     }
 
-    /// Writes down, if asked for, the cosine of the residual stream before and behind the module at each position, once for each of its
-    /// heads: `[batch, heads, query]`.
-    ///
-    /// `before`, `behind`: `[batch, query, d_model]`; returns `behind`
+    /// Records, if asked for, the cosine similarity of the residual stream before and after the module, at each position and for each head:
+    /// `[batch, heads, query]`. `before`, `behind`: `[batch, query, d_model]`; returns `behind`.
     pub fn passing(&self, before: &Tensor, behind: Tensor) -> Tensor {
         if let Some((record, attention, layer)) = self.residuals {
             let wide = |x: &Tensor| x.detach().to_kind(Kind::Double);
@@ -107,15 +104,14 @@ impl<'a> Gate<'a> {
         behind
     }
 
-    /// Returns true if attention weights are to be written down.
     pub(crate) fn is_recorded(&self) -> bool {
         self.record.is_some()
     }
 
-    /// Writes down attention weights, `[batch, heads, query, key]`, if asked for; returns them.
+    /// Records attention weights, `[batch, heads, query, key]`, if asked for; returns them.
     pub(crate) fn record(&self, weights: Tensor) -> Tensor {
         let Some((record, attention, layer)) = self.record else { return weights };
-        // Below the first gate nothing requires a gradient, but where that of gates is wanted, this one may be.
+        // Weights of the first layer depend on no gate, but if gradients by gates are wanted, gradients by these weights may be too.
         let is_leaf = self.values.requires_grad() && !weights.requires_grad();
         let weights = if is_leaf { weights.set_requires_grad(true) } else { weights };
         record.lock().insert((attention, layer), weights.shallow_clone());
@@ -123,15 +119,15 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// The attention weights of the last forward pass with gates that are [`recorded_in`](Gates::recorded_in) it.
+/// Attention weights of the last forward pass under gates that are [`recorded_in`](Gates::recorded_in) this record.
 #[derive(Debug, Clone, Default)]
 pub struct AttentionRecord(Arc<Mutex<RecordedWeights>>);
 
-/// `[batch, heads, query, key]` by attention type and layer, counted from 0; part of the graph if gradients are on.
+/// `[batch, heads, query, key]` by attention type and layer, counted from 0; part of the autograd graph if gradients are enabled.
 pub type RecordedWeights = BTreeMap<(Attention, usize), Tensor>;
 
 impl AttentionRecord {
-    /// Takes out what was written down.
+    /// Takes the recorded tensors out.
     pub fn take(&self) -> RecordedWeights {
         std::mem::take(&mut *self.lock())
     }
@@ -146,7 +142,7 @@ impl Gates {
         Self { modules, replacement: None, record: None, contexts: None, residuals: None }
     }
 
-    /// All gates open: the plain model. One row, which serves any batch. Gradients by gates are taken with
+    /// Returns the gates of the full model, all open: one row, which serves any batch. To differentiate with respect to gates, use
     /// [`from_stacked`](Self::from_stacked).
     pub fn open(layout: &HeadLayout, options: (Kind, Device)) -> Self {
         let ones = |shape: crate::LayerShape| {
@@ -156,10 +152,7 @@ impl Gates {
         Self::new(layout.types().map(|(attention, shape)| (attention, ones(shape))).collect())
     }
 
-    /// One row for each set of heads, with the gates of its heads closed.
-    ///
-    /// # Errors
-    /// If a set names a head that the model does not have.
+    /// Returns one row of gates per head set, with the gates of its heads closed. Fails if the model lacks one of the heads.
     pub fn masking(layout: &HeadLayout, sets: &[HeadSet], options: (Kind, Device)) -> Result<Self, Error> {
         let mut gates: BTreeMap<Attention, Vec<Vec<f32>>> = layout
             .types()
@@ -184,10 +177,8 @@ impl Gates {
         Ok(Self::new(gates.into_iter().map(|(key, layers)| (key, modules(layers))).collect()))
     }
 
-    /// One row with a value for each of `heads`, `[heads]`, and open for all others; a gradient flows back to `values`.
-    ///
-    /// # Errors
-    /// If there is a head that the model does not have.
+    /// Returns one row in which the gates of `heads` are `values`, `[heads]`, and all others are open; gradients flow back to `values`.
+    /// Fails if the model lacks one of the heads.
     pub fn of_heads(layout: &HeadLayout, heads: &[HeadId], values: &Tensor) -> Result<Self, Error> {
         heads.iter().try_for_each(|&id| layout.check(id))?;
         let mut gates = Self::open(layout, (values.kind(), values.device()));
@@ -207,15 +198,15 @@ impl Gates {
         Ok(gates)
     }
 
-    /// Gates from one tensor `[layers, rows, heads]` or `[layers, rows, heads, queries]` for each attention type; a
-    /// gradient flows back to it.
+    /// Creates gates from one tensor per attention type, `[layers, rows, heads]` or `[layers, rows, heads, queries]`; gradients flow back
+    /// to it.
     pub fn from_stacked(stacked: &BTreeMap<Attention, Tensor>) -> Self {
         let module = |values| Module { values, open: false };
         let modules = |layers: &Tensor| layers.unbind(0).into_iter().map(module).collect();
         Self::new(stacked.iter().map(|(&attention, layers)| (attention, modules(layers))).collect())
     }
 
-    /// The gates of each attention type as one tensor, `[layers, rows, heads]` or `[layers, rows, heads, queries]`.
+    /// Returns the gates of each attention type as one tensor, `[layers, rows, heads]` or `[layers, rows, heads, queries]`.
     pub fn stacked(&self) -> BTreeMap<Attention, Tensor> {
         let stacked = |layers: &Vec<Module>| {
             Tensor::stack(&layers.iter().map(|module| &module.values).collect::<Vec<_>>(), 0)
@@ -223,53 +214,52 @@ impl Gates {
         self.modules.iter().map(|(&attention, layers)| (attention, stacked(layers))).collect()
     }
 
-    /// The same gates; attention weights computed under them are written down in `record`, by the explicit path.
+    /// Records attention weights in `record`, which requires the explicit path instead of the fused kernel.
     pub fn recorded_in(self, record: &AttentionRecord) -> Self {
         Self { record: Some(record.clone()), ..self }
     }
 
-    /// The same gates; contexts of heads, before they are gated, are written down in `record`.
+    /// Records head outputs before gating in `record`.
     pub(crate) fn contexts_in(self, record: &AttentionRecord) -> Self {
         Self { contexts: Some(record.clone()), ..self }
     }
 
-    /// The same gates; cosines of the residual stream before and behind each module are written down in `record`.
+    /// Records the cosine similarity of the residual stream before and after each module in `record`.
     pub(crate) fn residuals_in(self, record: &AttentionRecord) -> Self {
         Self { residuals: Some(record.clone()), ..self }
     }
 
-    /// Returns true if something is written down.
     pub(crate) fn is_recorded(&self) -> bool {
         [&self.record, &self.contexts, &self.residuals].into_iter().any(Option::is_some)
     }
 
-    /// The same gates, which let `replacement` through where they are closed: contexts of one row, or of each row of the batch.
+    /// Lets `replacement`, of one row or of a row per row of the batch, through where gates are closed.
     #[must_use]
     pub fn replaced_by(self, replacement: Option<Replacement>) -> Self {
         Self { replacement, ..self }
     }
 
-    /// The same gates, which let through what `others` do, row by row or that of the example `of_row` of each row, `[batch]`.
+    /// Lets through what `others` let through: row by row or, given the example of each row, `of_row`, `[batch]`, by example.
     pub(crate) fn replaced_like(self, others: &Self, of_row: Option<&Tensor>) -> Self {
         let own = |all: &Replacement| of_row.map_or_else(|| all.share(), |of_row| all.select(of_row));
         self.replaced_by(others.replacement.as_ref().map(own))
     }
 
-    /// The same gates for queries that are all at this position, if they let something through.
+    /// Returns the gates for queries that are all at this position; `None` without a replacement.
     pub(crate) fn at(&self, position: i64) -> Option<Self> {
         let replacement = self.replacement.as_ref()?.at(position);
         Some(self.share().replaced_by(Some(replacement)))
     }
 
-    /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its size. `layout` is the
-    /// model's: heads that were removed from it are not counted.
+    /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its scale. Heads that were removed
+    /// according to `layout` do not count, and a layer whose heads are all masked stays closed.
     ///
-    /// Differs from the paper: M19 masks without rescaling. A layer without heads stays closed.
+    /// Differs from the paper: M19 masks without rescaling.
     pub fn rescaled(&self, layout: &HeadLayout) -> Self {
         let rescale = |attention: Attention, layer: usize, Module { values: gates, open }: &Module| {
             let present = layout.kept(attention, layer);
             let places = Tensor::from_slice(&present).to_device(gates.device());
-            // 12/11 in bf16 would be off by as much as the model itself
+            // rounding factors such as 12/11 to bf16 would cost as much precision as the rest of the model
             let gates = if gates.kind() == Kind::BFloat16 { &gates.to_kind(Kind::Float) } else { gates };
             let own = gates.index_select(1, &places); // [rows, present]
             let kept = own.ne(0.0).sum_dim_intlist(1, true, gates.kind()); // [rows, 1]
@@ -283,10 +273,7 @@ impl Gates {
         Self { modules: self.modules.iter().map(layers).collect(), ..self.share() }
     }
 
-    /// The gates of one module; layers are counted from 0.
-    ///
-    /// # Panics
-    /// If the gates were made for a model without that attention type or layer.
+    /// Returns the gates of one module; layers are counted from 0. Panics if the model has no such module.
     pub fn of(&self, attention: Attention, layer: usize) -> Gate<'_> {
         let Module { values, open } = &self.modules[&attention][layer];
         Gate {
@@ -299,12 +286,12 @@ impl Gates {
         }
     }
 
-    /// The number of rows: 1, or the batch.
+    /// Returns the number of rows: 1, or the batch.
     pub fn rows(&self) -> i64 {
         self.modules.values().flatten().next().map_or(1, |module| module.values.size()[0])
     }
 
-    /// The gates of some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
+    /// Selects rows of the batch; `rows`: indices, `[kept]`. A single row serves any batch and is kept.
     pub fn select(&self, rows: &Tensor) -> Self {
         let selected = self.map(|gates| match gates.size()[0] {
             1 => gates.shallow_clone(),
@@ -313,12 +300,11 @@ impl Gates {
         selected.replaced_by(self.replacement.as_ref().map(|replacement| replacement.select(rows)))
     }
 
-    /// The same gates on the same tensors.
     pub(crate) fn share(&self) -> Self {
         self.map(Tensor::shallow_clone)
     }
 
-    /// `change` must leave open what is open.
+    /// `change` must leave open gates open.
     fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Self {
         let changed = |layers: &Vec<Module>| {
             let module = |Module { values, open }: &Module| Module { values: change(values), open: *open };
@@ -362,7 +348,7 @@ mod tests {
         assert_eq!(values(&gates, 1), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]);
     }
 
-    /// Of 3 heads one is removed and one of the others masked: 2 heads, 1 kept. What a removed head's gate is does not matter.
+    /// One of 3 heads is removed and one masked, which leaves 2 heads with 1 kept. The gate of a removed head does not matter.
     #[test]
     fn removed_heads_are_not_counted_in_rescaling() {
         let layout = layout().without(&set(&["enc-enc:1:2"])).unwrap();
@@ -370,7 +356,7 @@ mod tests {
         assert_eq!((values(&gates, 0)[0][0], values(&gates, 0)[0][2]), (0.0, 2.0));
     }
 
-    /// In any order; the other layer is open and known to be so, and each value gets the derivative of its own gate.
+    /// In any order. The other layer is known to be open, and each value gets the derivative of its own gate.
     #[test]
     fn gates_of_some_heads_leave_the_others_open() {
         let heads = ["enc-enc:2:3", "enc-enc:2:1"].map(|name| name.parse().unwrap());

@@ -2,23 +2,22 @@
 //! <https://arxiv.org/abs/1712.01312>, on attention heads as in Voita et al. (2019), Section 6.1,
 //! <https://aclanthology.org/P19-1580>.
 //!
-//! A gate has one number that is trained, `log_alpha`. In training it is drawn anew for each batch, and the draw is exactly 0
-//! or 1 more often than not; that it is above 0 has a probability with a derivative, whose sum over the heads is what training
-//! pays for.
+//! Each gate has one trained number, `log_alpha`. In training it is sampled for each batch; most samples are exactly 0 or 1. The
+//! probability that a gate is not 0 is differentiable; its sum over the heads is the penalty.
 use tch::Tensor;
 
 use crate::{HeadId, HeadScores, HeadSet, to_vec};
 
-/// Constants of `lib/layers/concrete_gate.py` in <https://github.com/lena-voita/the-story-of-heads> at efaa0dd: the
-/// temperature β, and the ends γ and ζ of the interval that (0, 1) is stretched to before it is cut.
+/// Constants of `lib/layers/concrete_gate.py` in <https://github.com/lena-voita/the-story-of-heads> at efaa0dd: the temperature β, and the
+/// ends γ and ζ of the interval that (0, 1) is stretched to before clipping.
 const TEMPERATURE: f64 = 0.33;
 const LOW: f64 = -0.1;
 const HIGH: f64 = 1.1;
 
-/// Noise is kept this far from 0 and 1, whose logarithms are infinite, as in that file.
+/// Noise is clipped this far from 0 and 1, whose logits are infinite, as in that file.
 const EDGE: f64 = 1e-6;
 
-/// One trained gate for each of some heads.
+/// One trained gate per head.
 #[derive(Debug)]
 pub struct HardConcrete {
     heads: Vec<HeadId>,
@@ -26,33 +25,28 @@ pub struct HardConcrete {
 }
 
 impl HardConcrete {
-    /// - `log_alpha`: `[heads]`; a gradient flows back to it
-    ///
-    /// # Panics
-    /// If there is not one number for each head.
+    /// Creates the gates from `log_alpha`, `[heads]`, to which gradients flow back.
     pub fn new(heads: Vec<HeadId>, log_alpha: Tensor) -> Self {
         assert_eq!(log_alpha.size(), [heads.len() as i64], "one number for each head");
         Self { heads, log_alpha }
     }
 
-    /// The heads, in the order of the numbers.
+    /// Returns the heads in the order of `log_alpha`.
     pub fn heads(&self) -> &[HeadId] {
         &self.heads
     }
 
-    /// `[heads]`.
+    /// Returns `log_alpha`, `[heads]`.
     pub fn log_alpha(&self) -> &Tensor {
         &self.log_alpha
     }
 
-    /// The same gates on the same numbers, for another thread.
+    /// Returns gates that share `log_alpha`, for another thread.
     pub fn share(&self) -> Self {
         Self { heads: self.heads.clone(), log_alpha: self.log_alpha.shallow_clone() }
     }
 
-    /// The gates of one batch, `[heads]`, each 0 to 1.
-    ///
-    /// - `noise`: `[heads]`, uniform between 0 and 1
+    /// Samples the gates of one batch, `[heads]`, each from 0 to 1. `noise`: `[heads]`, uniform between 0 and 1.
     pub fn sample(&self, noise: &Tensor) -> Tensor {
         let noise = noise.clamp(EDGE, 1.0 - EDGE);
         let logit = noise.log() - (-&noise).log1p();
@@ -60,31 +54,30 @@ impl HardConcrete {
         (concrete * (HIGH - LOW) + LOW).clamp(0.0, 1.0)
     }
 
-    /// The probability that the gate of a batch is not 0, `[heads]`: `sigmoid(log_alpha - β ln(-γ / ζ))`, Louizos et al.
-    /// (2018), Equation 12.
+    /// Returns the probability that a gate is not 0, `[heads]`: `sigmoid(log_alpha - β ln(-γ / ζ))`, Louizos et al. (2018), Equation 12.
     pub fn p_open(&self) -> Tensor {
         (&self.log_alpha - TEMPERATURE * (-LOW / HIGH).ln()).sigmoid()
     }
 
-    /// The expected number of open gates: what training pays for, a scalar.
+    /// Returns the expected number of open gates, a scalar: the training penalty.
     pub fn expected_open(&self) -> Tensor {
         self.p_open().sum(None)
     }
 
-    /// Heads that are closed at test time: those whose gate is likelier to be 0 than 1.
+    /// Returns the heads that are masked at test time: those whose gate is at least as likely to be 0 as 1.
     ///
-    /// Voita et al. (2019), footnote 7. Differs from the authors' code, whose gates at test time are between 0 and 1.
+    /// Voita et al. (2019), footnote 7. Differs from the authors' code, whose gates are not binary at test time.
     pub fn closed(&self) -> HeadSet {
         self.scores().iter().filter(|&(_, log_alpha)| log_alpha <= 0.0).map(|(id, _)| id).collect()
     }
 
-    /// All heads but those `open` whose `log_alpha` is greatest.
+    /// Returns all heads except the `open` heads with the largest `log_alpha`.
     pub fn closed_but(&self, open: usize) -> HeadSet {
         let closed = self.heads.len().saturating_sub(open);
         self.scores().ascending().into_iter().take(closed).collect()
     }
 
-    /// `log_alpha` of each head.
+    /// Returns `log_alpha` of each head.
     pub fn scores(&self) -> HeadScores {
         self.heads.iter().copied().zip(to_vec::<f64>(&self.log_alpha.detach())).collect()
     }
@@ -96,7 +89,6 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// A head for each number.
     fn gates(log_alpha: &[f64]) -> HardConcrete {
         let heads = (1..=log_alpha.len()).map(|head| format!("self:1:{head}").parse().unwrap());
         HardConcrete::new(heads.collect(), Tensor::from_slice(log_alpha).set_requires_grad(true))
@@ -116,8 +108,8 @@ mod tests {
         }
     }
 
-    /// At noise 1/2 the logit is 0: log_alpha 0 gives 1.2/2 - 0.1 = 1/2. With log_alpha 0.33 ln 3 the sigmoid is 3/4, which
-    /// gives 0.9 - 0.1; with 0.33 ln 23 it is 23/24, which is cut at 1, and with the negative of that at 0.
+    /// At noise 1/2 the logit is 0: log_alpha 0 gives 1.2/2 - 0.1 = 1/2. With log_alpha 0.33 ln 3 the sigmoid is 3/4, which gives 0.9 -
+    /// 0.1. With 0.33 ln 23 it is 23/24, which is clipped to 1; with -0.33 ln 23 the gate is clipped to 0.
     #[test]
     fn draws_are_stretched_and_cut() {
         let log_alpha = [0.0, 0.33 * 3_f64.ln(), 0.33 * 23_f64.ln(), -0.33 * 23_f64.ln()];
@@ -133,8 +125,8 @@ mod tests {
         assert_eq!(drawn, [0.0, 1.0]);
     }
 
-    /// The share of n draws that are open is off by more than t with a probability of at most 2 exp(-2 n t²) (Hoeffding):
-    /// for n = 20,000 and t = 0.025 that is 2 e^-25, less than 3 in 10^11.
+    /// By Hoeffding's inequality the share of open gates in n samples is off by more than t with probability at most 2 exp(-2 n t²): for n
+    /// = 20,000 and t = 0.025 that is 2 e^-25, less than 3 in 10^11.
     #[test]
     fn drawn_gates_are_open_as_often_as_expected() {
         let gates = gates(&[-3.0, -0.791, 0.0, 0.4, 2.0]);
@@ -153,8 +145,8 @@ mod tests {
         }
     }
 
-    /// Central differences of step h are off by h²/6 times the third derivative, which for a sigmoid is at most 1/8 and for a
-    /// draw at most 1.2 / (8 * 0.33³): below 1e-10 at h = 1e-5, besides rounding of about 1e-16 / h.
+    /// Central differences of step h are off by h²/6 times the third derivative, which is at most 1/8 for a sigmoid and at most 1.2 / (8 *
+    /// 0.33³) for a sample: below 1e-10 at h = 1e-5, plus rounding of about 1e-16 / h.
     #[test]
     fn derivatives_agree_with_finite_differences() {
         let start = [-1.3, 0.2, 0.9];

@@ -5,7 +5,6 @@ use tch::{Device, Tensor};
 use crate::layers::Norm;
 use heads::ModuleHeads;
 
-/// Norms of queries and keys.
 #[derive(Debug)]
 pub(crate) struct HeadNorms {
     query: Norm,
@@ -13,12 +12,12 @@ pub(crate) struct HeadNorms {
     all: Option<AllHeads>,
 }
 
-/// Norms with factors of each head, which need queries and keys of removed heads too.
+/// Norms with separate factors for each head. Removed heads are needed too, as queries and keys are normalised before they are dropped.
 #[derive(Debug)]
 struct AllHeads {
-    /// Over all heads together.
+    /// True if one norm spans all heads, false if each head has its own.
     is_joined: bool,
-    queries: Option<Tensor>, // [kept]; absent if all are
+    queries: Option<Tensor>, // [kept]; absent if no head was removed
     keys: Option<Tensor>,
 }
 
@@ -41,7 +40,7 @@ impl HeadNorms {
         Self { query, key, all: Some(AllHeads { is_joined: kind == HeadNorm::Joined, queries, keys }) }
     }
 
-    /// `x`: `[batch, heads, position, d_head]`, of all heads if these have factors of their own; returns those that are kept.
+    /// Normalises `x`, `[batch, heads, position, d_head]`, and returns the kept heads. If heads have separate factors, `x` has all heads.
     pub(crate) fn of_queries(&self, x: &Tensor) -> Tensor {
         match &self.all {
             Some(all) => all.normalise(x, &self.query, all.queries.as_ref()),
@@ -49,7 +48,7 @@ impl HeadNorms {
         }
     }
 
-    /// As [`of_queries`](Self::of_queries).
+    /// Normalises keys as [`of_queries`](Self::of_queries) does queries.
     pub(crate) fn of_keys(&self, x: &Tensor) -> Tensor {
         match &self.all {
             Some(all) => all.normalise(x, &self.key, all.keys.as_ref()),

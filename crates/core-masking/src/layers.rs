@@ -1,10 +1,10 @@
-//! Parts of a Transformer layer besides attention.
+//! Parts of a Transformer layer other than attention.
 use families::parts::{self, Activation, Normalisation};
 use tch::{Kind, Tensor};
 
 use crate::product;
 
-/// `x W^T + b`.
+/// A linear map, `x Wᵀ + b`.
 #[derive(Debug)]
 pub struct Linear {
     weight: Tensor,
@@ -18,31 +18,31 @@ impl From<parts::Linear<Tensor>> for Linear {
 }
 
 impl Linear {
-    /// Outputs and inputs.
+    /// Returns the numbers of outputs and inputs.
     pub fn size(&self) -> (u64, u64) {
         let size = self.weight.size();
         (size[0] as u64, size[1] as u64)
     }
 
-    /// Multiply-adds of one row.
+    /// Returns the multiply-adds per row.
     pub fn multiply_adds(&self) -> u64 {
         let (outputs, inputs) = self.size();
         outputs * inputs
     }
 
-    /// `[out, in]`
+    /// Returns the weight, `[out, in]`.
     pub fn weight(&self) -> &Tensor {
         &self.weight
     }
 
-    /// `[out]`; zeros if there is no bias.
+    /// Returns the bias, `[out]`; zeros if the map has none.
     pub fn bias(&self) -> Tensor {
         let options = (self.weight.kind(), self.weight.device());
         let zeros = || Tensor::zeros([self.weight.size()[0]], options);
         self.bias.as_ref().map_or_else(zeros, Tensor::shallow_clone)
     }
 
-    /// `x`: `[.., in]`; returns `[.., out]`.
+    /// Maps `x`, `[.., in]`, to `[.., out]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         product::linear(x, &self.weight, self.bias.as_ref())
     }
@@ -57,20 +57,20 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// From γ and β, both `[d_model]`, or zeros in the place of β; `epsilon` is added to the variance.
+    /// Creates the norm from γ and β, both `[d_model]`; β defaults to 0. `epsilon` is added to the variance.
     pub fn new(weight: Tensor, bias: Option<Tensor>, epsilon: f64) -> Self {
         Self { bias: bias.unwrap_or_else(|| weight.detach().zeros_like()), weight, epsilon }
     }
 
-    /// γ and β, both `[d_model]`, and what is added to the variance.
+    /// Returns γ and β, both `[d_model]`, and epsilon.
     pub(crate) fn parts(&self) -> (&Tensor, &Tensor, f64) {
         (&self.weight, &self.bias, self.epsilon)
     }
 
-    /// `x`: `[.., d_model]`; returns the same shape.
+    /// Normalises `x`, `[.., d_model]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         if self.weight.dim() > 1 {
-            // factors of each head
+            // each head has its own factors
             let plain =
                 x.layer_norm([self.weight.size()[1]], None::<&Tensor>, None::<&Tensor>, self.epsilon, false);
             return plain * &self.weight + &self.bias;
@@ -88,20 +88,20 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// Factors, `[width]`, and what is added to the mean square.
+    /// Returns the factors, `[width]`, and the epsilon that is added to the mean square.
     pub(crate) fn parts(&self) -> (Tensor, f64) {
         let factors = if self.is_shifted { &self.weight + 1.0 } else { self.weight.shallow_clone() };
         (factors, self.epsilon)
     }
 
-    /// `x`: `[.., width]`; returns the same shape.
+    /// Normalises `x`, `[.., width]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let (factors, epsilon) = self.parts();
         x.rms_norm(factors.size(), Some(&factors), epsilon)
     }
 }
 
-/// A norm of either kind.
+/// A layer norm or an RMS norm.
 #[derive(Debug)]
 pub(crate) enum Norm {
     Layer(LayerNorm),
@@ -122,13 +122,13 @@ impl From<parts::Norm<Tensor>> for Norm {
     }
 }
 
-/// `norm` of `x`, `[.., d_model]`; `x` itself without a norm.
+/// Applies `norm` to `x`, `[.., d_model]`; returns `x` if it is `None`.
 pub(crate) fn normalised(norm: Option<&Norm>, x: &Tensor) -> Tensor {
     norm.map_or_else(|| x.shallow_clone(), |norm| norm.forward(x))
 }
 
 impl Norm {
-    /// `x`: `[.., d_model]`; returns the same shape.
+    /// Normalises `x`, `[.., d_model]`.
     pub(crate) fn forward(&self, x: &Tensor) -> Tensor {
         match self {
             Self::Layer(norm) => norm.forward(x),
@@ -136,8 +136,8 @@ impl Norm {
         }
     }
 
-    /// The part of `direction · norm(x)` that is linear in `x` with the scale held constant, as a direction of `x`, `[rows, d_model]`, and
-    /// the part of the bias, `[rows]`; both in double precision.
+    /// Returns `direction · norm(x)` with the norm's scale held constant, as a linear form in `x`: its direction, `[rows, d_model]`, and
+    /// its constant term (from the norm's bias), `[rows]`. Both are in double precision.
     ///
     /// `x`, `direction`: `[rows, d_model]`
     pub(crate) fn frozen(&self, x: &Tensor, direction: &Tensor) -> (Tensor, Tensor) {
@@ -159,7 +159,7 @@ impl Norm {
     }
 }
 
-/// A nonlinearity, of each element.
+/// Applies the activation function elementwise.
 pub(crate) fn activated(activation: Activation, x: &Tensor) -> Tensor {
     match activation {
         Activation::Gelu => x.gelu("none"),
@@ -170,7 +170,7 @@ pub(crate) fn activated(activation: Activation, x: &Tensor) -> Tensor {
 }
 
 /// `outer(activation(inner(x)))`, or `outer(activation(gate(x)) * inner(x))` (Shazeer 2020, <https://arxiv.org/abs/2002.05202>),
-/// for each position alone.
+/// applied to each position separately.
 #[derive(Debug)]
 pub struct FeedForward {
     pub(crate) activation: Activation,
@@ -190,7 +190,7 @@ impl From<parts::FeedForward<Tensor>> for FeedForward {
 }
 
 impl FeedForward {
-    /// `x`: `[batch, position, d_model]`; returns the same shape.
+    /// Applies the network to `x`, `[batch, position, d_model]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let active = match &self.gate {
             Some(gate) => activated(self.activation, &gate.forward(x)) * self.inner.forward(x), // [batch, position, d_ff]
@@ -199,12 +199,12 @@ impl FeedForward {
         self.outer.forward(&active)
     }
 
-    /// `true` if there is a gate.
+    /// Returns true if the network is a gated linear unit.
     pub(crate) fn is_gated(&self) -> bool {
         self.gate.is_some()
     }
 
-    /// Multiply-adds of one position.
+    /// Returns the multiply-adds per position.
     pub fn multiply_adds(&self) -> u64 {
         let gate = self.gate.as_ref().map_or(0, Linear::multiply_adds);
         gate + self.inner.multiply_adds() + self.outer.multiply_adds()

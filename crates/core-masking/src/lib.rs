@@ -1,8 +1,7 @@
 //! Transformers whose attention heads can be gated, on libtorch.
 //!
-//! Everything that the experiments do to a model is a value of one argument, the gates ξ: `[rows, heads]` for each
-//! attention module. The alternative, a mask stored in the model, made the papers' own code depend on the order of
-//! calls; here the same call gives the same answer in any order.
+//! Every experiment changes the model through one argument, the gates ξ: `[rows, heads]` for each attention module. The papers' own code
+//! stores a mask in the model, which makes results depend on the order of calls. Here equal arguments give equal results.
 mod ablation;
 pub mod attention;
 mod batch;

@@ -1,11 +1,11 @@
-//! Cross-entropy of translators and classifiers: for training, and of each example for importance.
+//! Cross-entropy of translators and classifiers: for training, and per example for importance.
 use tch::{Kind, Tensor, no_grad};
 
 use crate::language_model::LOGITS_AT_ONCE;
 use crate::{GatedModel, Gates, ModelDropout, TokenBatch, Translator, product};
 
-/// Logits of a translator's batch that are held all at once: 128 MiB in single precision. Of a large vocabulary they are made for
-/// a part of the tokens at a time, gradients included.
+/// Maximum number of a translator's logits held at once: 128 MiB in single precision. For larger batches logits and gradients are computed
+/// for part of the tokens at a time.
 pub const MOST_LOGITS: i64 = 1 << 25;
 
 /// One batch of sentence pairs, teacher forced.
@@ -13,9 +13,9 @@ pub const MOST_LOGITS: i64 = 1 << 25;
 pub struct PairBatch {
     /// Source sentences.
     pub source: TokenBatch,
-    /// Decoder input: the start symbol, then the target without its end; `[batch, target]`.
+    /// Decoder input: the start token, then the target without its end token; `[batch, target]`.
     pub decoder_input: Tensor,
-    /// Tokens to be predicted: the target with its end, padded; `[batch, target]`.
+    /// Tokens to be predicted: the target with its end token, padded; `[batch, target]`.
     pub labels: Tensor,
     /// 1 at real labels, 0 at padding; `[batch, target]`.
     pub real: Tensor,
@@ -24,10 +24,8 @@ pub struct PairBatch {
 }
 
 impl PairBatch {
-    /// Pads the pairs; each row of `sources` and `targets` ends with the end symbol.
-    ///
-    /// # Panics
-    /// If a row is empty. Rows that are too long for the model, or hold tokens that it does not have, panic in the model.
+    /// Pads the pairs; each row of `sources` and `targets` ends with the end token. Panics if a row is empty. The model panics
+    /// on rows that are too long and on unknown tokens.
     pub fn new(model: &Translator, sources: &[&[u32]], targets: &[&[u32]]) -> Self {
         let (config, options) = (model.config(), model.options());
         let labels = TokenBatch::new(targets, config.pad_token_id, options);
@@ -47,7 +45,7 @@ impl PairBatch {
     }
 }
 
-/// Label-smoothed cross-entropy in nats, summed over real tokens; training minimises it per token.
+/// Returns the label-smoothed cross-entropy in nats, summed over real tokens; training minimises it per token.
 ///
 /// `smoothing` is the ε of Szegedy et al. (2016), spread over the whole vocabulary as in PyTorch. Returns a scalar.
 pub fn training_loss(
@@ -65,15 +63,14 @@ pub fn training_loss(
     }
 }
 
-/// Losses of the tokens of a batch.
 pub(crate) struct TokenLosses {
-    /// Cross-entropy in nats of each token, teacher forced, `[batch, target]`; padding has a value too, to be multiplied by 0.
+    /// Cross-entropy in nats of each token, teacher forced, `[batch, target]`; losses of padding must be multiplied by 0.
     pub(crate) losses: Tensor,
-    /// Part that autograd does not know of the derivative of their sum over real tokens by the output layer, `[vocab, d_model]`.
+    /// Gradient of their sum over real tokens with respect to the output layer, `[vocab, d_model]`, if autograd does not compute it.
     of_output: Option<Tensor>,
 }
 
-/// The losses of all tokens.
+/// Returns the losses of all tokens.
 pub(crate) fn token_losses(
     model: &Translator,
     batch: &PairBatch,
@@ -88,8 +85,8 @@ pub(crate) fn token_losses(
     let most = if logits > MOST_LOGITS { LOGITS_AT_ONCE } else { logits };
     let (normaliser, of_output) = normaliser((embedding, bias), &hidden, &batch.real, most);
 
-    // The logits of the label and their mean come from the embedding directly: a pass over [batch, target, vocab]
-    // and its gradient cost more than the rest of a small model.
+    // The logit of the label and the mean logit are computed from the embedding: another pass over [batch, target, vocab] and its gradient
+    // would cost more than the rest of a small model.
     let label_embedding = Tensor::embedding(embedding, &batch.labels, -1, false, false); // [batch, target, d_model]
     let label_logit = (&hidden * label_embedding).sum_dim_intlist(-1, false, None)
         + bias.index_select(0, &batch.labels.view([-1])).view_as(&batch.labels);
@@ -103,11 +100,11 @@ pub(crate) fn token_losses(
     TokenLosses { losses, of_output }
 }
 
-/// The logarithm of the sum of the exponentials of each token's logits, `[batch, target]`, and, unless autograd knows it, the
-/// derivative of its sum over real tokens by the output layer, if that is trained.
+/// Returns the log-sum-exp of each token's logits, `[batch, target]`, and the derivative of its sum over real tokens with respect to the
+/// output layer, if autograd does not compute it and the layer is trained.
 ///
 /// - `hidden`: `[batch, target, d_model]`; `real`: `[batch, target]`
-/// - `most`: logits that are held at once
+/// - `most`: maximum number of logits held at once
 fn normaliser(
     (embedding, bias): (&Tensor, &Tensor),
     hidden: &Tensor,
@@ -139,25 +136,25 @@ fn normaliser(
     (values, of_output)
 }
 
-/// Nothing, but its gradient is that of `x`.
+/// Returns 0 with the gradient of `x`.
 pub(crate) fn sloping(x: &Tensor) -> Tensor {
     x - x.detach()
 }
 
-/// Cross-entropy in nats of each row: `logits` `[batch, labels]`, `labels` `[batch]`, integers. Returns `[batch]`.
+/// Returns the cross-entropy in nats of each row, `[batch]`. `logits`: `[batch, labels]`; `labels`: `[batch]`, integers.
 pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
     let log_probabilities = logits.log_softmax(-1, logits.kind());
     -log_probabilities.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
 }
 
-/// Label of tokens that do not count, in transformers too: padding, special tokens, and all pieces of a word but the first.
+/// Label of ignored tokens, as in transformers: padding, special tokens, and all pieces of a word except the first.
 pub const UNLABELLED: i64 = -100;
 
-/// Loss of each row, `[batch]`: the [`cross_entropy`] of its class, the sum of those of its labelled tokens or, with one output,
-/// the square of that minus its value.
+/// Returns the loss of each row, `[batch]`: the [`cross_entropy`] of its class, summed over labelled tokens for token classification; with
+/// one output, the squared error.
 ///
 /// - `outputs`: `[batch, outputs]`, or `[batch, position, outputs]` for tokens
-/// - `labels`: `[batch]`, classes as integers, or values; for tokens `[batch, position]`, classes or [`UNLABELLED`]
+/// - `labels`: classes as integers or values, `[batch]`; for tokens, classes or [`UNLABELLED`], `[batch, position]`
 pub fn of_labels(outputs: &Tensor, labels: &Tensor) -> Tensor {
     match outputs.size()[..] {
         [_, 1] => (outputs.squeeze_dim(1) - labels).square(),
@@ -170,12 +167,12 @@ pub fn of_labels(outputs: &Tensor, labels: &Tensor) -> Tensor {
     }
 }
 
-/// ln Σ exp over the last axis: the greatest number less the logarithm of its softmax, which takes libtorch a sixth
-/// of the time of its own `logsumexp` where there are many numbers.
+/// Returns ln Σ exp over the last axis: the maximum minus its log-softmax. For many numbers this takes a sixth of the time of libtorch's
+/// `logsumexp`.
 pub(crate) fn log_sum_exp(numbers: &Tensor) -> Tensor {
     let greatest = numbers.amax([-1], false);
     let sum = &greatest - numbers.log_softmax(-1, numbers.kind()).amax([-1], false);
-    // nothing has a softmax where all numbers are banned
+    // without any finite number, log-softmax is NaN
     sum.where_self(&greatest.ne(f64::NEG_INFINITY), &greatest)
 }
 
@@ -185,8 +182,8 @@ mod tests {
     use crate::Weights;
     use tch::Device;
 
-    /// 3 * 5 tokens of a vocabulary of 11, all at once and 4 at a time: the sum over real tokens, and its derivatives by what
-    /// enters the output layer and by the layer, which autograd knows of the whole.
+    /// 3 * 5 tokens of a vocabulary of 11, computed all at once and 4 at a time: the sum over real tokens, and its derivatives with respect
+    /// to the input and the weights of the output layer, which autograd gives for the whole.
     #[test]
     fn parts_of_a_vocabulary_give_what_the_whole_gives() {
         let options = (Kind::Double, Device::Cpu);

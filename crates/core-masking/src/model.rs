@@ -1,4 +1,4 @@
-//! A model with heads: all that sweeps, importance, removal and training need to know of one, whatever its family.
+//! A model with attention heads: the interface that sweeps, importance, removal and training use, for all families.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::path::Path;
@@ -21,57 +21,52 @@ pub type Module = (Attention, usize);
 
 /// A model whose heads can be gated.
 pub trait GatedModel: Debug + Send + Sized {
-    /// Sizes, symbols, labels.
+    /// Sizes, special tokens, labels.
     type Config: ModelConfig;
-    /// A batch of inputs with what the model is to say of them.
+    /// A batch of inputs with their labels.
     type Examples;
 
-    /// A model on these tensors, which it shares.
-    ///
-    /// # Errors
-    /// If a tensor is missing.
+    /// Builds the model on these tensors, which it shares. Fails if one is missing.
     fn new(config: Self::Config, weights: Weights) -> Result<Self, Error>;
 
-    /// Sizes, symbols, labels.
+    /// Returns the configuration.
     fn config(&self) -> &Self::Config;
 
-    /// The tensors by name; those of a model in training require gradients.
+    /// Returns the tensors by name; they require gradients if the model is in training.
     fn weights(&self) -> &Weights;
 
-    /// Cross-entropy in nats of each example, `[batch]`: the `L(x)` of Michel et al. (2019), Equation 2, where `dropout` is
-    /// off. `gates` of one row, or of one for each example; where they require a gradient, row b's is exactly `dL_b/dξ`.
+    /// Returns the cross-entropy in nats of each example, `[batch]`: without `dropout` the `L(x)` of Michel et al. (2019), Equation 2.
+    /// `gates` have one row, or one per example, in which case the gradient in row b is exactly `dL_b/dξ`.
     fn losses(&self, examples: &Self::Examples, gates: &Gates, dropout: &ModelDropout) -> Tensor;
 
-    /// Queries and keys of the modules of each attention type.
+    /// Returns which queries and keys of the batch count, by attention type.
     fn attended(&self, examples: &Self::Examples) -> BTreeMap<Attention, Attended>;
 
-    /// Contexts of all heads under `gates`, before these are applied, at every position of a batch; zeros of heads that were
-    /// removed. `[batch, heads, query, d_head]` by attention type and layer.
+    /// Returns the outputs of all heads under `gates`, before gating, at every position of a batch: `[batch, heads, query, d_head]` by
+    /// attention type and layer. Outputs of removed heads are 0.
     fn contexts(&self, examples: &Self::Examples, gates: Gates) -> RecordedWeights {
         let record = AttentionRecord::default();
         no_grad(|| drop(self.losses(examples, &gates.contexts_in(&record), &ModelDropout::OFF)));
         record.take()
     }
 
-    /// All gates open.
+    /// Returns open gates: the full model.
     fn open(&self) -> Gates {
         Gates::open(&self.layout(), self.options())
     }
 
-    /// Sums of the contexts of heads at real positions, of which [means](ContextSums::means) are made.
+    /// Sums head outputs over real positions, for their [means](ContextSums::means).
     fn context_sums(&self, examples: &Self::Examples) -> ContextSums {
         ContextSums::new(&self.contexts(examples, self.open()), &self.attended(examples))
     }
 
-    /// Contexts of these examples, to stand in the place of those of others.
+    /// Returns the head outputs on these examples, to replace those on other examples.
     fn replacement(&self, examples: &Self::Examples) -> Replacement {
         Replacement::of_texts(self.contexts(examples, self.open()), &self.attended(examples))
     }
 
-    /// Second moments of the contexts of one module, with `masked` masked, beside the `intact` model.
-    ///
-    /// # Errors
-    /// If the model does not have one of the heads.
+    /// Returns second moments of a module's head outputs, with the heads `masked` and in the `intact` model. Fails if the model lacks one
+    /// of them.
     fn moments(
         &self,
         intact: &Self,
@@ -83,11 +78,9 @@ pub trait GatedModel: Debug + Send + Sized {
         Ok(Moments::new(&lacking[&module], &intact[&module], &self.attended(examples)[&module.0]))
     }
 
-    /// The same model, in which W_o of a module multiplies what it reads of each head that is not `masked`, so that it writes what
-    /// is closest to what the intact model writes: [`Moments`]. `None` if that takes numbers beyond the bound.
-    ///
-    /// # Errors
-    /// If layers share their weights.
+    /// Rescales the kept heads of a module in its W_o, so that with the heads `masked` its output is as close as possible to its output in
+    /// the intact model: [`Moments`]. `None` if a factor exceeds the bound. Fails if layers share
+    /// their weights.
     fn refitted(
         &self,
         (module, masked): (Module, &HeadSet),
@@ -95,7 +88,7 @@ pub trait GatedModel: Debug + Send + Sized {
     ) -> Result<Option<Self>, Error> {
         let (layout, (attention, layer)) = (self.layout(), module);
         if layout.is_one_layer() {
-            let fault = "all layers of this model are one, so that none can be fitted by itself";
+            let fault = "all layers of this model are one, so that none can be fitted separately";
             return Err(Error::Input(fault.to_owned()));
         }
         let present = layout.heads().into_iter().filter(|id| id.module() == module).collect::<Vec<_>>();
@@ -111,49 +104,40 @@ pub trait GatedModel: Debug + Send + Sized {
         Self::new(self.config().clone(), weights).map(Some)
     }
 
-    /// Raw outputs for one short input, `[.., outputs]`.
+    /// Returns raw outputs for one short input, `[.., outputs]`.
     fn probe(&self, gates: &Gates) -> Tensor;
 
     /// Writes `config.json` and `model.safetensors`.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     fn save(&self, folder: &Path) -> Result<(), Error> {
         self.config().write(&folder.join("config.json"))?;
         pack(self.config().storage(), self.weights(), d_head(self.config()))
             .write(&folder.join("model.safetensors"))
     }
 
-    /// The heads of the model.
+    /// Returns the layout of the heads.
     fn layout(&self) -> HeadLayout {
         self.config().layout()
     }
 
-    /// Kind and device of the weights.
+    /// Returns kind and device of the weights.
     fn options(&self) -> (Kind, Device) {
         self.weights().options()
     }
 
-    /// The same model on the same tensors, for another thread.
-    ///
-    /// # Errors
-    /// Never, since all tensors are there.
+    /// Returns a model that shares these tensors, for another thread. Never fails, since all tensors are present.
     fn share(&self) -> Result<Self, Error> {
         Self::new(self.config().clone(), self.weights().share())
     }
 
-    /// The same model with tensors of another kind.
-    ///
-    /// # Errors
-    /// Never, since all tensors are there.
+    /// Returns a copy with tensors of another kind. Never fails, since all tensors are present.
     fn to_kind(&self, kind: Kind) -> Result<Self, Error> {
         Self::new(self.config().clone(), self.weights().to_kind(kind))
     }
 
-    /// The model without these heads, which gives the outputs that it gives with them masked.
+    /// Removes heads; the smaller model gives the outputs of this one with the heads masked.
     ///
     /// # Errors
-    /// If it does not have one of them, all would be cut out, or a uniform removal leaves unequal layers.
+    /// If the model lacks one of the heads, all would be removed, or a uniform removal leaves unequal layers.
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
         let config = self.config();
         check_shared(&self.layout(), heads)?;
@@ -176,11 +160,10 @@ pub trait GatedModel: Debug + Send + Sized {
         Self::new(config, weights)
     }
 
-    /// The model without these heads, in which W_o makes of the mean of what each read a part of its bias: it gives the outputs that
-    /// the model gives under mean ablation.
+    /// Removes heads and adds W_o times their mean outputs to the bias of W_o: the outputs are those of mean ablation.
     ///
     /// # Errors
-    /// As for [`without_heads`](Self::without_heads), or if W_o can have no bias, or layers share theirs.
+    /// As for [`without_heads`](Self::without_heads), or if W_o can have no bias, or layers share it.
     fn folded(&self, heads: &HeadSet, means: &Replacement, removal: Removal) -> Result<Self, Error> {
         let cannot =
             |why: &str| Err(Error::Input(format!("mean contexts cannot be folded into this model: {why}")));
@@ -211,9 +194,9 @@ pub trait GatedModel: Debug + Send + Sized {
         Self::new(config, folded)?.without_heads(heads, removal)
     }
 
-    /// Measures the heads on a batch, under `gates` of one row: open ones for the intact model.
+    /// Computes rankings of the heads on a batch, under `gates` of one row: open ones for the full model.
     ///
-    /// Padding adds nothing, and means over batches do not depend on how they are cut.
+    /// Padding does not count, and means over batches do not depend on the batch size.
     fn measure(&self, examples: &Self::Examples, gates: &Gates, measures: &BTreeSet<Measure>) -> Measured {
         let (modules, layout) = (self.attended(examples), self.layout());
         let mut others = measures.clone();
@@ -225,23 +208,23 @@ pub trait GatedModel: Debug + Send + Sized {
         measured.into_iter().chain(attributed).collect()
     }
 
-    /// The direct part of each head in the logit differences of examples that are choices of two, in logits, under `gates` of one row;
-    /// `None` of models that do not predict tokens one after another.
+    /// Returns each head's direct logit attribution, in logits, for examples that are choices of two, under `gates` of one row; `None` for
+    /// models that do not predict the next token.
     fn logit_attribution(&self, _: &Self::Examples, _: &Gates) -> Option<HeadMeans> {
         None
     }
 
-    /// Refuses a model whose gates do not do what they are for: masking a head must give what zeros in its columns of W_o
-    /// give. Of each layer one head is tried, another one from layer to layer.
+    /// Checks that masking a head gives the outputs of a model with zeros in the head's columns of W_o. Tries one head per layer, a
+    /// different one from layer to layer.
     ///
     /// # Errors
-    /// If the two differ by more than rounding, or the model computes NaN.
+    /// If the outputs differ by more than rounding, or the model computes NaN.
     fn check_gates(&self) -> Result<(), Error> {
         let layout = self.layout();
         let open = Gates::open(&layout, self.options());
         for module in layout.heads_by_module() {
             let id = module[module[0].layer_index() % module.len()];
-            // layers that share their weights have the same heads
+            // layers that share their weights have equal heads
             let turns = layout.heads().into_iter().filter(|other| {
                 *other == id || (layout.is_one_layer() && other.head_index() == id.head_index())
             });
@@ -268,7 +251,7 @@ pub trait GatedModel: Debug + Send + Sized {
     }
 }
 
-/// Refuses heads that are not the same in all layers of a model whose layers share their weights.
+/// Refuses heads that differ between layers if the layers share their weights.
 fn check_shared(layout: &HeadLayout, heads: &HeadSet) -> Result<(), Error> {
     for (attention, shape) in layout.types().filter(|_| layout.is_one_layer()) {
         let of_layer = by_layer(attention, heads);
@@ -281,7 +264,7 @@ fn check_shared(layout: &HeadLayout, heads: &HeadSet) -> Result<(), Error> {
     Ok(())
 }
 
-/// Greatest gap that two orders of the same sums may leave, as a share of the greatest output.
+/// Returns the maximum gap between two summation orders, relative to the largest output.
 pub(crate) fn tolerance(kind: Kind) -> f64 {
     match kind {
         Kind::Double => 1e-9,

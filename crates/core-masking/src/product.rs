@@ -1,27 +1,27 @@
-//! `x Wᵀ + b` by the kernels that are quickest on this processor.
+//! `x Wᵀ + b` with the fastest kernel for this processor.
 //!
-//! libtorch multiplies matrices of single precision with MKL, which leaves the wide vectors of AMD's processors unused.
-//! oneDNN, a part of libtorch too, uses them and takes half the time. CTranslate2 makes the same choice:
+//! In single precision libtorch multiplies matrices with MKL, which does not use the 512-bit vectors of AMD processors. oneDNN, also part
+//! of libtorch, does and takes half the time. CTranslate2 makes the same choice:
 //! <https://github.com/OpenNMT/CTranslate2/blob/6bf019e1bc95b4e9ffaf38f27e280f9c8ce95769/src/cpu/backend.cc>.
 //!
-//! libtorch has oneDNN's product for PyTorch's compiler alone, which knows it as `mkldnn::_linear_pointwise`. A TorchScript
-//! module of one line leads to it. It has no derivative, so it is taken only where none is wanted.
+//! libtorch exposes oneDNN's product only to PyTorch's compiler, as `mkldnn::_linear_pointwise`, which a one-line TorchScript module calls.
+//! It has no derivative, so it is used only where none is needed.
 use std::sync::LazyLock;
 
 use tch::{CModule, Device, Kind, Tensor};
 
-/// Multiply-adds from which on oneDNN is quicker: it takes longer to begin, above all with a shape that is new to it.
+/// Multiply-adds from which on oneDNN is faster: it has a higher overhead, especially for the first product of a shape.
 const LEAST_MULTIPLY_ADDS: usize = 1 << 21;
 
-/// oneDNN's product; absent where MKL is as quick, and where libtorch was built without oneDNN.
+/// oneDNN's product; absent if MKL is equally fast or libtorch was built without oneDNN.
 static ONEDNN: LazyLock<Option<CModule>> = LazyLock::new(|| prefers_onednn().then(onednn).flatten());
 
-/// The module that `scripts/onednn_product.py` made.
+/// Loads the module made by `scripts/onednn_product.py`.
 fn onednn() -> Option<CModule> {
     CModule::load_data(&mut include_bytes!("../assets/onednn.pt").as_slice()).ok()
 }
 
-/// Returns true if the processor is AMD's and has vectors of 512 bits: with shorter ones MKL is as quick.
+/// Returns true on AMD processors with 512-bit vectors; with shorter ones MKL is equally fast.
 #[cfg(target_arch = "x86_64")]
 fn prefers_onednn() -> bool {
     let vendor = std::arch::x86_64::__cpuid(0);
@@ -34,12 +34,12 @@ fn prefers_onednn() -> bool {
     false
 }
 
-/// Name of the library that multiplies the matrices of models that are evaluated, for signatures: last digits depend on it.
+/// Returns the name of the library that multiplies matrices in evaluation, for signatures: the last digits depend on it.
 pub fn products() -> &'static str {
     if ONEDNN.is_some() { "oneDNN" } else { "libtorch" }
 }
 
-/// `x Wᵀ + b`.
+/// Returns `x Wᵀ + b`.
 ///
 /// - `x`: `[.., in]`; `weight`: `[out, in]`; `bias`: `[out]`
 /// - returns `[.., out]`
@@ -50,7 +50,7 @@ pub(crate) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tens
     }
 }
 
-/// [`linear`], written to `room`.
+/// Writes [`linear`] to `room`.
 ///
 /// - `room`: `[rows, out]`, of any precision; `x`: `[rows, in]`; `weight`: `[out, in]`; `bias`: `[out]`
 pub(crate) fn linear_into(room: &mut Tensor, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) {
@@ -62,12 +62,12 @@ pub(crate) fn linear_into(room: &mut Tensor, x: &Tensor, weight: &Tensor, bias: 
     }
 }
 
-/// oneDNN's product, where it is quicker and can be used.
+/// Returns oneDNN's product if it is faster here and supports these tensors.
 fn onednn_for(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Option<&'static CModule> {
     ONEDNN.as_ref().filter(|_| suits_onednn(x, weight, bias))
 }
 
-/// Returns true if these are many numbers of single precision on a CPU that need no gradient.
+/// Returns true for large products in single precision on a CPU that need no gradient.
 fn suits_onednn(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> bool {
     let suits = |tensor: &Tensor| {
         tensor.kind() == Kind::Float && tensor.device() == Device::Cpu && !tensor.requires_grad()
@@ -76,13 +76,13 @@ fn suits_onednn(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> bool {
     multiply_adds >= LEAST_MULTIPLY_ADDS && [Some(x), Some(weight), bias].into_iter().flatten().all(suits)
 }
 
-/// [`linear`] of tensors that [suit oneDNN](suits_onednn), however few numbers they have.
+/// [`linear`] for tensors that [oneDNN supports](suits_onednn), of any size.
 fn by_onednn(onednn: &CModule, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
     let found = match bias {
         Some(bias) => onednn.method_ts("with_bias", &[x, weight, bias]),
         None => onednn.forward_ts(&[x, weight]),
     };
-    // shapes that do not match are a mistake of the caller's, as in libtorch's own product
+    // mismatched shapes are the caller's mistake, as in libtorch's own product
     found.unwrap_or_else(|error| panic!("product of {:?} and {:?}: {error}", x.size(), weight.size()))
 }
 
@@ -96,13 +96,12 @@ mod tests {
         (Tensor::arange(count, (Kind::Float, Device::Cpu)) * step).sin().view(shape)
     }
 
-    /// Whatever this processor prefers, both kernels are there in the libtorch that we set up, and agree with each other, on
-    /// whole tensors as on transposed ones and parts of greater ones.
+    /// libtorch as we install it has both kernels, whichever this processor prefers. They agree, also on transposed tensors and on slices.
     #[test]
     fn onednn_gives_what_double_precision_gives() {
         let onednn = onednn().expect("libtorch has oneDNN");
         for (rows, inputs, outputs) in [(1, 3, 2), (7, 64, 65), (33, 130, 257)] {
-            // views, but for a single row
+            // views, except for a single row
             let x = numbers(&[2, rows, inputs], 1.3).transpose(0, 1);
             let weight = numbers(&[outputs + rows - 1, inputs], 0.7).narrow(0, rows - 1, outputs);
             let bias = numbers(&[outputs], 0.3);
@@ -112,7 +111,7 @@ mod tests {
                 let wide = |tensor: &Tensor| tensor.to_kind(Kind::Double);
                 let expected = wide(&x).linear(&wide(&weight), bias.map(wide).as_ref());
                 let gap = (wide(&found) - expected).abs().max().double_value(&[]);
-                // each product and each sum errs by half a unit in the last place at most, of numbers up to `inputs`
+                // each product and each sum is off by at most half a unit in the last place, of numbers up to `inputs`
                 let most = (inputs as f64 + 1.0).powi(2) * f64::from(f32::EPSILON);
                 assert!(gap <= most, "{rows} x {inputs} x {outputs}: {gap:e}");
             }
@@ -140,7 +139,7 @@ mod tests {
         assert!(!suits_onednn(&x.narrow(0, 0, 0), &weight, Some(&bias)));
     }
 
-    /// Many and few numbers, with a bias and without, in the precision of the room or not: all kernels.
+    /// Large and small products, with and without a bias, in the precision of `room` or another: all kernels.
     #[test]
     fn what_is_written_to_a_room_is_the_product() {
         for rows in [512, 3] {

@@ -1,7 +1,7 @@
-//! Heads removed for real, Michel et al. (2019), Section 4.3: rows of W_q, W_k, W_v and columns of W_o.
+//! Removal of heads from the weights, Michel et al. (2019), Section 4.3: rows of W_q, W_k, W_v and columns of W_o.
 //!
-//! A head at gate 0 adds nothing, so the model without its weights gives the same outputs. The bias of W_o belongs to
-//! no head and stays, also in a layer that loses all its heads.
+//! A head with gate 0 adds nothing, so the model without its weights gives the same outputs. The bias of W_o belongs to no head and is
+//! kept, even in a layer that loses all its heads.
 use std::collections::BTreeSet;
 
 use tch::{Device, Tensor};
@@ -9,22 +9,21 @@ use tch::{Device, Tensor};
 use crate::{Attention, Error, HeadLayout, HeadSet, Projections, Weights};
 use heads::ModuleHeads;
 
-/// Fate of the weights of a removed head.
+/// What happens to the weights of a removed head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// They are cut out: the model is smaller and faster.
+    /// Deletes them, which makes the model smaller and faster.
     Cut,
-    /// They are zeros: the model has the old shapes, which any reader of such models takes.
+    /// Sets them to 0. Shapes stay, so any program that loads the original model can load this one.
     Zeros,
-    /// They are cut out, and the heads that are left are numbered anew: a smaller model of the same kind, if every layer
-    /// loses as many.
+    /// Deletes them and renumbers the remaining heads. If all layers lose the same number, the result is an ordinary, smaller model.
     Uniform,
 }
 
-/// The weights without `heads`. `projections` names the linear maps of a layer; `queries_stay` says that its maps of queries and
-/// keys are left as they are.
+/// Returns the weights without `heads`. `projections` names the linear maps of a layer. With `queries_stay`, W_q and W_k are left as they
+/// are.
 ///
-/// Keys and values that heads share go with the last head that reads them.
+/// In grouped-query attention, a key and value head is removed with the last query head that reads it.
 pub(crate) fn without_heads(
     weights: &Weights,
     layout: &HeadLayout,
@@ -48,7 +47,7 @@ pub(crate) fn without_heads(
     Ok(pruned)
 }
 
-/// Takes the heads that `new` lacks out of the weights of a module that has those of `old`.
+/// Removes the heads that `new` lacks from the weights of a module with the heads of `old`.
 fn cut(
     weights: &mut Weights,
     names: &Projections,
@@ -70,7 +69,7 @@ fn cut(
     queries.replace(weights, format!("{}.weight", names.output), 1)
 }
 
-/// Slices of an axis, one behind the other: those that are there, and those that stay.
+/// Consecutive slices of an axis, one per head: those present and those to keep.
 #[derive(Clone, Copy)]
 struct Slices<'a> {
     present: &'a [i64],
@@ -90,7 +89,7 @@ impl Slices<'_> {
         Ok(())
     }
 
-    /// Places on the axis of the slices that stay, or of those that go.
+    /// Returns the indices of the slices that stay, or of those that are removed.
     fn places(&self, stay: bool, device: Device) -> Tensor {
         let slices = self.present.iter().zip(0..).filter(|(id, _)| self.kept.contains(id) == stay);
         let places = slices.flat_map(|(_, place)| place * self.d_head..(place + 1) * self.d_head);

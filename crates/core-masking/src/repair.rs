@@ -1,29 +1,29 @@
-//! Repair without training: numbers by which the kept heads of a module are multiplied, so that its output is as close as can be to that
-//! of the intact model. Kwon et al. (2022), Section 4.3, <https://arxiv.org/abs/2204.09656>.
+//! Repair without training: factors for the kept heads of a module that bring its output as close as possible to the full model's.
+//! Kwon et al. (2022), Section 4.3, <https://arxiv.org/abs/2204.09656>.
 //!
-//! Differs from the paper: only heads are removed here, so only heads are multiplied, those of the first layer too; what is
-//! approached is the output of the attention module alone, without the change of the residual stream before it; and there is no
-//! column of ones beside the heads, whose multiple the authors' code drops.
+//! Differs from the paper: only heads are removed and rescaled here, including those of the first layer; the target is the output of the
+//! attention module, without the change of the residual stream before it; and there is no constant column, whose factor the authors' code
+//! drops.
 use tch::{Device, Kind, Tensor};
 
 use crate::importance::Attended;
 use crate::{HeadId, HeadScores, HeadSet};
 
-/// The paper's damping, which holds the numbers near 1 where the data does not tell them apart.
+/// The paper's damping, which keeps factors near 1 if the data does not determine them.
 const DAMPING: f64 = 1.0;
 
-/// The bound of the authors' code: where a number is greater, this module and all above are left as they are.
+/// The bound of the authors' code: if a factor exceeds it, this module and all later ones are left unchanged.
 const GREATEST: f64 = 10.0;
 
-/// Second moments of the contexts of one module's heads over real positions, which add up over batches.
+/// Second moments of a module's head outputs over real positions, which add up over batches.
 #[derive(Debug)]
 pub struct Moments {
-    own: Tensor,   // [heads * d_head, heads * d_head], of a model that lacks heads with itself
-    cross: Tensor, // the same with the intact model
+    own: Tensor,   // [heads * d_head, heads * d_head], of the masked model with itself
+    cross: Tensor, // of the masked model with the full model
 }
 
 impl Moments {
-    /// - `lacking`, `intact`: contexts under both, `[batch, heads, query, d_head]`
+    /// Sums over head outputs of the masked (`lacking`) and of the full model (`intact`), `[batch, heads, query, d_head]`.
     pub(crate) fn new(lacking: &Tensor, intact: &Tensor, attended: &Attended) -> Self {
         let real = attended.queries.to_kind(Kind::Double).unsqueeze(-1); // [batch, query, 1]
         let rows = |contexts: &Tensor| {
@@ -35,22 +35,22 @@ impl Moments {
         Self { own: with(&lacking), cross: with(&intact) }
     }
 
-    /// Adds those of another batch.
+    /// Adds the moments of another batch.
     pub fn merge(&mut self, other: &Self) {
         self.own = &self.own + &other.own;
         self.cross = &self.cross + &other.cross;
     }
 
-    /// Numbers s for the heads that are not `masked`, of those that the layout has in this module: the least squares of
-    /// `Σ_p |Σ_h s_h W_o^h c'_h - Σ_h W_o^h c_h|²` over positions p, c' being contexts of the model that lacks heads. `None` if
-    /// one is beyond the bound.
+    /// Returns the factors s of the module's `present` heads that are not `masked`: the least-squares solution of
+    /// `Σ_p |Σ_h s_h W_o^h c'_h - Σ_h W_o^h c_h|²` over positions p, with head outputs c' of the masked and c of the full model. `None` if
+    /// a factor exceeds the bound.
     ///
     /// - `output`: W_o, `[d_model, present * d_head]`
     pub(crate) fn scales(&self, output: &Tensor, present: &[HeadId], masked: &HeadSet) -> Option<HeadScores> {
         let output = output.detach().to_device(Device::Cpu).to_kind(Kind::Double);
         let d_head = output.size()[1] / present.len() as i64;
         let places: Vec<i64> = present.iter().map(|id| id.head_index() as i64).collect();
-        // [heads, heads]: inner products of what each two heads write, summed over positions
+        // [heads, heads]: inner products of the contributions of each two heads, summed over positions
         let written = |moments: &Tensor| {
             let heads = Tensor::from_slice(&places);
             let blocks = moments.unflatten(0, [-1, d_head]).unflatten(2, [-1, d_head]); // [heads, d_head, heads, d_head]
@@ -67,7 +67,7 @@ impl Moments {
         let of_kept = Tensor::from_slice(&kept);
         let gram = written(&self.own).index_select(0, &of_kept).index_select(1, &of_kept);
         let wanted = written(&self.cross).index_select(0, &of_kept).sum_dim_intlist(1, false, None);
-        // as in the authors' code, damping stands beside the squares of the Gram matrix
+        // as in the authors' code, damping is added to the squared eigenvalues of the Gram matrix
         let missing = wanted - gram.sum_dim_intlist(1, false, None);
         let (values, vectors) = gram.linalg_eigh("L");
         let inverse = &values / (values.square() + DAMPING);
@@ -93,7 +93,7 @@ mod tests {
         (1..=count).map(|head| format!("self:1:{head}").parse().unwrap()).collect()
     }
 
-    /// Contexts of 3 heads of 2 at 40 positions, of which the last 10 are padding, and W_o to 5.
+    /// Outputs of 3 heads of width 2 at 40 positions, of which the last 10 are padding, and W_o to width 5.
     fn linear(seed: i64) -> (Tensor, Attended, Tensor) {
         tch::manual_seed(seed);
         let contexts = Tensor::randn([1, 3, 40, 2], OPTIONS) * 10.0;
@@ -119,8 +119,8 @@ mod tests {
         found.unwrap().iter().map(|(_, scale)| scale).collect()
     }
 
-    /// Least squares by hand: the columns of Y are what each kept head writes, t what all write, and
-    /// `s = 1 + (A² + I)⁻¹ A (Yᵀ t - A 1)` with `A = Yᵀ Y`, for all 30 real positions at once.
+    /// Least squares by hand: the columns of Y are the contributions of the kept heads, t is the sum of all contributions, and
+    /// `s = 1 + (A² + I)⁻¹ A (Yᵀ t - A 1)` with `A = Yᵀ Y`, over all 30 real positions.
     #[test]
     fn the_closed_form_of_a_linear_model_is_found() {
         let (contexts, attended, output) = linear(1);
@@ -142,7 +142,7 @@ mod tests {
         assert!(found.iter().any(|scale| (scale - 1.0).abs() > 1e-3), "{found:?}");
     }
 
-    /// A head that writes what another one wrote stands in for it twice over; without a loss nothing changes.
+    /// If two heads are equal and one is masked, the other is doubled; without a loss nothing changes.
     #[test]
     fn a_twin_takes_the_place_of_its_twin() {
         let (contexts, attended, output) = linear(2);
@@ -154,11 +154,11 @@ mod tests {
             assert!(is_near, "{found:?}");
         };
         near(scales(&twins, &twins, (&attended, &output), "self:1:2"), [2.0, 1.0]);
-        let halved = &twins * 0.5; // the layers below have lost half of what they said
+        let halved = &twins * 0.5; // earlier layers have lost half of their contribution
         near(scales(&halved, &twins, (&attended, &output), "self:1:2"), [4.0, 2.0]);
     }
 
-    /// A head with a twin in a whole model: without it, the fitted model says what the intact one says.
+    /// A whole model in which two heads are equal: with one masked, the repaired model and the full model have equal outputs.
     #[test]
     fn a_model_is_fitted_through_its_weights() {
         let json = serde_json::json!({
@@ -200,7 +200,7 @@ mod tests {
         assert!(gap(&fitted) < 1e-4 && gap(&intact) > 1e-3, "{} and {}", gap(&fitted), gap(&intact));
     }
 
-    /// What only a multiple beyond the bound could repair is left as it is, and so is a module without heads.
+    /// A module that would need factors beyond the bound is left unchanged, and so is a module without heads.
     #[test]
     fn a_module_is_left_alone_beyond_the_bound() {
         let (contexts, attended, output) = linear(3);

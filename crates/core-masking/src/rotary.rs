@@ -1,16 +1,15 @@
-//! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, dimensions of the two halves of a head
-//! are rotated together; in some families neighbouring dimensions, as in the paper.
+//! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, a dimension of the first half of a head is
+//! paired with one of the second half; in some families neighbouring dimensions are paired, as in the paper.
 use families::rotary::Turning;
 use tch::{Device, Kind, Tensor};
 
-/// Angles by which positions turn.
 #[derive(Debug)]
 pub(crate) struct Rotary {
-    frequencies: Tensor, // [width / 2], radians a token, in double precision
+    frequencies: Tensor, // [width / 2], radians per token, in double precision
     interleaved: bool,
 }
 
-/// The turns of some neighbouring positions, `[position, width / 2]` each.
+/// Rotations at consecutive positions, `[position, width / 2]` each.
 #[derive(Debug)]
 pub(crate) struct Turns {
     cosines: Tensor,
@@ -28,7 +27,7 @@ impl Rotary {
         Self { frequencies: Tensor::from_slice(&frequencies).to_device(device), interleaved }
     }
 
-    /// Turns of `count` positions from `first` on, counted from 0.
+    /// Returns the rotations at `count` positions from `first` on, counted from 0.
     pub(crate) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
         let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
         let angles = positions.unsqueeze(1) * &self.frequencies; // [position, width / 2]
@@ -41,7 +40,7 @@ impl Rotary {
 }
 
 impl Turns {
-    /// Turns queries or keys of as many positions or fewer, the first ones: `[batch, heads, position, d_head]`.
+    /// Rotates queries or keys at the first positions, `[batch, heads, position, d_head]`.
     pub(crate) fn apply(&self, x: &Tensor) -> Tensor {
         let half = self.cosines.size()[1];
         let rest = x.size()[3] - 2 * half;

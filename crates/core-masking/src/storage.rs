@@ -1,4 +1,4 @@
-//! Tensors of a model, and those of its file: [`Storage`].
+//! Conversion between a model's tensors and the tensors of its file, as [`Storage`] describes.
 use std::collections::BTreeMap;
 
 use families::parts::Inventory;
@@ -7,7 +7,7 @@ use tch::Tensor;
 
 use crate::Weights;
 
-/// The tensors of a model with this inventory, which has them all, from those that are stored.
+/// Splits and transposes stored tensors into the model's; `stored` must contain all of `inventory`.
 pub(crate) fn unpack(storage: &Storage, mut stored: Weights, inventory: &Inventory, d_head: i64) -> Weights {
     let mut parts: BTreeMap<String, Vec<&(String, Vec<i64>)>> = BTreeMap::new();
     for part in inventory {
@@ -27,7 +27,7 @@ pub(crate) fn unpack(storage: &Storage, mut stored: Weights, inventory: &Invento
     stored
 }
 
-/// Tensors of the file of a model with these tensors.
+/// Fuses and transposes a model's tensors as in its file.
 pub(crate) fn pack(storage: &Storage, weights: &Weights, d_head: i64) -> Weights {
     let mut packed: BTreeMap<String, Vec<(usize, &str, Tensor)>> = BTreeMap::new();
     for (name, tensor) in weights.iter() {
@@ -48,7 +48,7 @@ pub(crate) fn pack(storage: &Storage, weights: &Weights, d_head: i64) -> Weights
     }))
 }
 
-/// Rows of maps that share a tensor by head: from map after map to head after head, or back.
+/// Reorders the rows of a fused tensor whose maps are interleaved by head: to head by head, or back to map by map.
 fn regrouped(
     storage: &Storage,
     part: &str,

@@ -1,28 +1,28 @@
 //! Gates of which a given number is open: differentiable subset pruning, Li, Cotterell and Sachan (2021), Section 3,
 //! <https://aclanthology.org/2021.tacl-1.86>; constants of <https://github.com/rycolab/differentiable-subset-pruning> at de4fe02.
 //!
-//! A head has one number that is trained, w. Training needs no penalty: the gates of a batch sum to the number of heads that is
-//! wanted. At test time the heads with the greatest w are open.
+//! Each head has one trained number, w. Training needs no penalty, since the gates of a batch sum to the target number of heads. At test
+//! time the heads with the largest w are open.
 use tch::{Kind, Tensor};
 
-/// Temperatures of the first and the last step: those of the authors' BERT.
+/// Temperatures of the first and the last step, as for the authors' BERT.
 ///
-/// Differs from the paper, whose translator begins at 0.1.
+/// Differs from the paper, whose translator starts at 0.1.
 const TEMPERATURES: [f64; 2] = [1000.0, 1e-8];
 
-/// The temperature when this share of the steps is done, 0 to 1: it falls exponentially.
+/// Returns the temperature after a share `done` of the steps, 0 to 1: it falls exponentially.
 pub fn temperature(done: f64) -> f64 {
     let [first, last] = TEMPERATURES;
     first * (last / first).powf(done)
 }
 
-/// The gates of one batch, `[heads]`, which sum to `open` at any temperature; the lower it is, the closer each is to 0 or 1. At
-/// high temperatures a gate may exceed 1.
+/// Samples the gates of one batch, `[heads]`, which sum to `open` at any temperature; the lower it is, the closer each gate is to 0 or 1.
+/// At high temperatures a gate may exceed 1.
 ///
-/// The sum of `open` softmaxes, each of which leaves out what those before have drawn (Xie and Ermon 2019, Section 3,
-/// <https://arxiv.org/abs/1901.10517>), of w with Gumbel noise.
+/// The sum of `open` softmaxes of w with Gumbel noise, each of which excludes what the previous ones have drawn (Xie and Ermon 2019,
+/// Section 3, <https://arxiv.org/abs/1901.10517>).
 ///
-/// - `weights`: w, `[heads]`; a gradient flows back to it
+/// - `weights`: w, `[heads]`; gradients flow back to it
 /// - `noise`: `[heads]`, uniform between 0 and 1
 /// - `open`: 1 or more
 pub fn relaxed(weights: &Tensor, noise: &Tensor, open: usize, temperature: f64) -> Tensor {
@@ -38,7 +38,7 @@ pub fn relaxed(weights: &Tensor, noise: &Tensor, open: usize, temperature: f64) 
     Tensor::stack(&drawn, 0).sum_dim_intlist(0, false, Kind::Double).to_kind(kind) // [heads]
 }
 
-/// Gates of 1 for the `open` greatest of `weights`, `[heads]`, of 0 for the others: as if they were w, as far as gradients can tell
+/// Returns gates of 1 for the `open` largest of `weights`, `[heads]`, and 0 for the others. Gradients pass through as if the gates were w
 /// (Bengio et al. 2013, <https://arxiv.org/abs/1308.3432>).
 pub fn straight_through(weights: &Tensor, open: usize) -> Tensor {
     let (_, greatest) = weights.detach().topk(open as i64, 0, true, false);
@@ -83,8 +83,8 @@ mod tests {
         assert_eq!(gates(of, 3, temperature(1.0)), [1.0, 0.0, 1.0, 1.0, 0.0]);
     }
 
-    /// Noise of 1/e is none: -ln(-ln(1/e)) = 0. At w = ln 1, ln 2, ln 5 and temperature 1 the first draw has 1/8, 2/8, 5/8. The
-    /// second is in proportion to 1 * 7/8, 2 * 6/8 and 5 * 3/8, which is 7 : 12 : 15 of 34.
+    /// Noise of 1/e has no effect: -ln(-ln(1/e)) = 0. At w = ln 1, ln 2, ln 5 and temperature 1 the first softmax is 1/8, 2/8, 5/8. The
+    /// second is proportional to 1 * 7/8, 2 * 6/8 and 5 * 3/8, which is 7 : 12 : 15 of 34.
     #[test]
     fn a_second_draw_leaves_out_the_first() {
         let of = [0.0, 2_f64.ln(), 5_f64.ln()];
@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    /// Of two equal numbers one is open.
+    /// Of two equal weights one is open.
     #[test]
     fn straight_through_the_gates_are_hard_and_the_gradient_is_that_of_w() {
         let own = weights(&[0.3, -0.2, 0.8, 0.3]);

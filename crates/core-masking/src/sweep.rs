@@ -1,11 +1,10 @@
-//! Head sets that are evaluated together, and what they share.
+//! Joint evaluation of head sets, which share computation.
 //!
-//! The output of a layer depends on the gates of that layer and of those below, so sets share all that lies below the first
-//! layer in which one of them masks a head: the [`Trunk`]. Sets whose gates agree up to some layer share all below it; where
-//! they part, they still share what the heads read, since gates come after it. So the sets are a tree, layer by layer, and each
-//! of its nodes is computed once: a [`Walk`]. Where nodes are computed one by one and several of them mask a few heads of a
-//! layer, what these add is taken from what all heads add together. Exact but for rounding: of these differences and of
-//! products of other sizes.
+//! A layer's output depends on the gates of that layer and of earlier ones. All sets therefore share the layers before the first in which
+//! one of them masks a head: the [`Trunk`]. Sets whose gates agree up to some layer share the layers before it, and the head outputs in it,
+//! which are computed before gating. So the sets form a tree, layer by layer, and each node is computed once: a [`Walk`]. When nodes are
+//! computed one by one, the contribution of a few masked heads is subtracted from the contribution of all heads. Results are exact except
+//! for rounding.
 use std::ops::Range;
 
 use tch::{Device, Kind, Tensor};
@@ -22,7 +21,7 @@ pub struct Variants {
     pub(crate) gates: Gates, // one row for each set
     /// By layer of the stack and set: the gates of the heads that the layer has.
     pub(crate) values: Vec<Vec<Vec<f64>>>,
-    /// The first layer of the stack with a masked head; their number if there is none.
+    /// The first layer of the stack with a masked head; the number of layers if no head is masked.
     pub(crate) lowest: usize,
     pub(crate) replacement: Option<Replacement>, // of one row, or one for each row of the batch
     options: (Kind, Device),                     // of the model
@@ -30,11 +29,8 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept. The stack whose layers
-    /// the sets share is that of `attention`.
-    ///
-    /// # Panics
-    /// If there are no sets.
+    /// Prepares `sets`, of which there must be one or more; `rescale` multiplies the kept heads of a layer by heads / kept. The sets share
+    /// layers of the stack of `attention`.
     pub(crate) fn new(
         model: &impl GatedModel,
         attention: Attention,
@@ -56,20 +52,18 @@ impl Variants {
         })
     }
 
-    /// The same variants, in which `replacement` takes the place of what masked heads read: of one row, or of each row of the
-    /// batch that they are computed for.
+    /// Replaces the outputs of masked heads by `replacement`, of one row or of a row per row of the batch.
     #[must_use]
     pub fn replaced_by(self, replacement: Option<&Replacement>) -> Self {
         Self { replacement: replacement.map(|replacement| replacement.to(self.options)), ..self }
     }
 
-    /// Number of sets.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 }
 
-/// The gates in a layer, by row and head; heads that were removed have none.
+/// Returns the gates of the remaining heads of a layer, by row and head.
 fn values(gates: &Gates, layout: &HeadLayout, attention: Attention, layer: usize) -> Vec<Vec<f64>> {
     let present = layout.kept(attention, layer);
     let gates = gates.of(attention, layer);
@@ -78,9 +72,8 @@ fn values(gates: &Gates, layout: &HeadLayout, attention: Attention, layer: usize
     all.chunks(heads).map(|row| present.iter().map(|&head| row[head as usize]).collect()).collect()
 }
 
-/// Input of a layer of the intact model for one batch, which can be given to a later sweep.
-///
-/// It belongs to the model and the batch that it comes from, to which a caller must give it.
+/// Input of a layer of the full model for one batch, which a later sweep with this model and batch can reuse. The caller must not mix
+/// models or batches.
 #[derive(Debug)]
 pub struct Trunk {
     pub(crate) layer: usize,
@@ -88,17 +81,17 @@ pub struct Trunk {
 }
 
 impl Trunk {
-    /// The same on the same tensor, for another thread.
+    /// Returns a trunk that shares this tensor, for another thread.
     pub fn share(&self) -> Self {
         Self { layer: self.layer, x: self.x.shallow_clone() }
     }
 
-    /// Input of layer `top` for a batch: what is `left` of an earlier sweep, taken further, if it is of a batch of
-    /// this size and stops at `top` or below, and computed anew otherwise.
+    /// Computes the input of layer `top` for a batch, starting from `left`, the trunk of an earlier sweep, if it has this batch's size
+    /// and ends at or before `top`.
     ///
     /// - `size`: `[batch, position]`
-    /// - `enter`: what enters the first layer
-    /// - `pass`: what leaves a layer, counted from 0, from what enters it
+    /// - `enter`: returns the input of the first layer
+    /// - `pass`: returns the output of a layer, counted from 0, from its input
     pub(crate) fn up_to(
         top: usize,
         left: Option<Self>,
@@ -112,23 +105,22 @@ impl Trunk {
     }
 }
 
-/// Layers of self-attention that a batch passes.
+/// A stack of self-attention layers.
 pub(crate) trait Stack {
     /// The attention module of a layer, counted from 0.
     fn attention(&self, layer: usize) -> &MultiHeadAttention;
 
-    /// Context of each head of a layer, before its gate: `[rows, kept, position, d_head]` of `x`,
-    /// `[rows, position, d_model]`. `gates` do not matter.
+    /// Returns the head outputs of a layer before gating, `[rows, kept, position, d_head]`, from its input `x`,
+    /// `[rows, position, d_model]`. The layer's own `gates` do not matter.
     fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor;
 
-    /// Output of a layer from what its attention adds to `x`; all `[rows, position, d_model]`.
+    /// Returns the output of a layer from its input `x` and the output of its attention; all `[rows, position, d_model]`.
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor;
 }
 
-/// The variants whose gates agree so far: they are computed as one.
+/// Variants whose gates have agreed so far and which are computed as one.
 pub(crate) type Node = Vec<usize>;
 
-/// The gates of some nodes in a layer.
 pub(crate) struct NodeGates {
     values: Tensor, // [nodes * batch, heads]
     replacement: Option<Contexts>,
@@ -140,7 +132,7 @@ impl NodeGates {
     }
 }
 
-/// A batch under all variants on its way through a stack.
+/// A traversal of a stack by one batch under all variants.
 pub(crate) struct Walk<'a, S> {
     stack: &'a S,
     variants: &'a Variants,
@@ -150,7 +142,7 @@ pub(crate) struct Walk<'a, S> {
 }
 
 impl<'a, S: Stack> Walk<'a, S> {
-    /// - `attention`: of the stack
+    /// - `attention`: the stack's attention type
     /// - `batch`: rows of the batch
     /// - `together`: nodes that are computed as rows of one batch, which bounds the memory
     pub(crate) fn new(
@@ -163,8 +155,8 @@ impl<'a, S: Stack> Walk<'a, S> {
         Self { stack, variants, attention, batch, together }
     }
 
-    /// Takes all variants from what enters the first of `layers`, `[batch, position, d_model]`, through the last; hands
-    /// nodes that have arrived to `arrive`, with what they have there, `[nodes * batch, position, d_model]`.
+    /// Computes all `layers` for all variants from the first layer's input, `[batch, position, d_model]`. Passes finished nodes and their
+    /// outputs, `[nodes * batch, position, d_model]`, to `arrive`.
     pub(crate) fn ascend(
         &self,
         layers: Range<usize>,
@@ -188,7 +180,7 @@ impl<'a, S: Stack> Walk<'a, S> {
         let children = self.children(layer, &nodes);
         let attention = self.stack.attention(layer);
         let context = self.stack.context(layer, x, &self.variants.gates);
-        // Differences of sums that were rounded to half precision would be off by more than the model itself.
+        // With half-precision sums, differences would have a larger error than the model itself.
         let one_by_one = self.together == 1 && matches!(context.kind(), Kind::Float | Kind::Double);
         let whole = if one_by_one { self.whole(layer, &context, &children) } else { None };
         for part in children.chunks(self.together) {
@@ -216,9 +208,9 @@ impl<'a, S: Stack> Walk<'a, S> {
         }
     }
 
-    /// Output of attention in a layer with all heads open, `[batch, position, d_model]`, if one of the `children` keeps more
-    /// heads than it masks: these are taken from it. Others among the children are no reason, so that the numbers of a set do
-    /// not depend on the sets beside it.
+    /// Returns the output of a layer's attention with all heads open, `[batch, position, d_model]`, if one of the `children` keeps more
+    /// heads than it masks. Those children subtract their masked heads from it; the others do not, so that a set's numbers do not depend on
+    /// which sets are evaluated together.
     fn whole(&self, layer: usize, context: &Tensor, children: &[(usize, Node)]) -> Option<Tensor> {
         let keeps_most = |(_, child): &(usize, Node)| {
             let values = &self.variants.values[layer][child[0]];
@@ -228,12 +220,12 @@ impl<'a, S: Stack> Walk<'a, S> {
         children.iter().any(keeps_most).then(|| self.stack.attention(layer).merge_open(context))
     }
 
-    /// The rows of one node: `[batch, ..]` of `[nodes * batch, ..]`.
+    /// Returns the rows of one node: `[batch, ..]` of `[nodes * batch, ..]`.
     pub(crate) fn of_node(&self, all: &Tensor, node: usize) -> Tensor {
         all.narrow(0, node as i64 * self.batch, self.batch)
     }
 
-    /// The nodes after a layer, with the place of the node that each comes from.
+    /// Returns the nodes after a layer, each with the index of its parent.
     pub(crate) fn children(&self, layer: usize, nodes: &[Node]) -> Vec<(usize, Node)> {
         let mut children: Vec<(usize, Node)> = Vec::new();
         for (parent, node) in nodes.iter().enumerate() {
@@ -250,7 +242,7 @@ impl<'a, S: Stack> Walk<'a, S> {
         children
     }
 
-    /// The gates of `nodes` in a layer.
+    /// Returns the gates of `nodes` in a layer.
     pub(crate) fn gates(&self, layer: usize, nodes: &[Node]) -> NodeGates {
         let rows: Vec<i64> = nodes.iter().map(|node| node[0] as i64).collect();
         let gates = self.variants.gates.of(self.attention, layer);
@@ -265,7 +257,7 @@ impl<'a, S: Stack> Walk<'a, S> {
         self.variants.replacement.as_ref()?.of(self.attention, layer)
     }
 
-    /// Values of nodes, for each variant.
+    /// Distributes the results of nodes to their variants.
     pub(crate) fn by_variant(&self, nodes: impl IntoIterator<Item = (Node, Tensor)>) -> Vec<Tensor> {
         let mut by_variant: Vec<Option<Tensor>> = (0..self.variants.len()).map(|_| None).collect();
         for (node, found) in nodes {

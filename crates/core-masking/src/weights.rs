@@ -1,6 +1,6 @@
 //! Named tensors of a model, read from and written to `model.safetensors`.
 //!
-//! Names and shapes are those of Hugging Face transformers, so a folder goes both ways.
+//! Names and shapes follow Hugging Face transformers, which can read what is written here.
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -21,15 +21,15 @@ use crate::Error;
 pub struct Weights(BTreeMap<String, Tensor>);
 
 impl Weights {
-    /// Collects tensors that are made, not read.
+    /// Collects tensors that were not read from a file.
     pub fn from_tensors(tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {
         Self(tensors.into_iter().collect())
     }
 
-    /// New tensors: `initial` draws each of `inventory`, in its order, from libtorch's generator.
+    /// Draws new tensors: `initial` draws each of `inventory`, in order, from libtorch's generator.
     ///
-    /// The generator, which is seeded here, serves the whole process, so one model is drawn at a time: equal seeds give
-    /// equal models whatever models other threads draw.
+    /// The generator is global and seeded here, so only one model is drawn at a time: equal seeds give equal models, even if other threads
+    /// draw models too.
     pub(crate) fn drawn(inventory: Inventory, seed: u64, initial: impl Fn(&str, &[i64]) -> Tensor) -> Self {
         static GENERATOR: Mutex<()> = Mutex::new(());
         let _alone = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,15 +40,15 @@ impl Weights {
         }))
     }
 
-    /// Reads a safetensors file whole; floating-point tensors are converted to `kind`.
+    /// Reads a safetensors file; floating-point tensors are converted to `kind`.
     ///
     /// # Errors
-    /// If the file is missing or torn, or a tensor is no floating-point number or holds NaN or infinity.
+    /// If the file is missing or truncated, or a tensor is not floating-point or contains NaN or infinity.
     pub fn read(path: &Path, options: (Kind, Device)) -> Result<Self, Error> {
         Self::of_file(TensorFile::open(path)?, options)
     }
 
-    /// Reads the tensors of a file whose headers are read; they are converted to one kind.
+    /// Reads the tensors of a file whose headers have been read, converted to one kind.
     pub(crate) fn of_file(mut file: TensorFile, (kind, device): (Kind, Device)) -> Result<Self, Error> {
         let path = file.path().to_owned();
         let fault = |name: &str, fault: &str| Error::tensor(&path, name, fault);
@@ -74,13 +74,10 @@ impl Weights {
         Ok(Self::from_tensors(tensors))
     }
 
-    /// Writes a safetensors file that transformers reads; it is there whole or not at all.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Writes a safetensors file that transformers can read. The file appears complete or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let tensors = self.0.iter().map(|(name, tensor)| (name, Written::new(tensor)));
-        // transformers refuses a file that does not say which framework wrote it
+        // transformers refuses a file that does not name the framework that wrote it
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         durable::replace_file(path, |partial| {
             let path = path.to_owned();
@@ -91,80 +88,70 @@ impl Weights {
         })
     }
 
-    /// Refuses a checkpoint with a missing, unexpected or wrongly shaped tensor. `path` is for the message.
-    ///
-    /// # Errors
-    /// The first difference from `inventory`, by name.
+    /// Refuses a checkpoint with a missing, unexpected or wrongly shaped tensor, and names the first. `path` is for the message.
     pub fn check(&self, path: &Path, inventory: &Inventory) -> Result<(), Error> {
         let found = self.0.iter().map(|(name, tensor)| (name.as_str(), tensor.size())).collect();
         check_shapes(path, &found, inventory)
     }
 
-    /// One tensor; shares its storage.
-    ///
-    /// # Errors
-    /// If there is none of that name.
+    /// Returns a tensor, which shares its storage.
     pub fn get(&self, name: &str) -> Result<Tensor, Error> {
         let found = self.0.get(name).map(Tensor::shallow_clone);
         found.ok_or_else(|| Error::Input(format!("the model lacks tensor `{name}`")))
     }
 
-    /// Looks for a tensor of that name.
+    /// Returns true if a tensor has this name.
     pub fn holds(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Kind and device of the tensors, which are those of the first.
-    ///
-    /// # Panics
-    /// If there is no tensor.
+    /// Returns kind and device of the first tensor, of which there must be one.
     pub fn options(&self) -> (Kind, Device) {
         let first = self.0.values().next().expect("a model has tensors");
         (first.kind(), first.device())
     }
 
-    /// Puts a tensor in, in the place of one of that name.
+    /// Inserts or replaces a tensor.
     pub(crate) fn insert(&mut self, name: String, tensor: Tensor) {
         self.0.insert(name, tensor);
     }
 
-    /// Puts tensors in, in the place of those of their names.
     pub(crate) fn extend(&mut self, more: Self) {
         self.0.extend(more.0);
     }
 
-    /// Takes a tensor out.
+    /// Removes a tensor and returns it.
     pub fn remove(&mut self, name: &str) -> Option<Tensor> {
         self.0.remove(name)
     }
 
-    /// Number of parameters.
+    /// Returns the number of parameters.
     pub fn parameters(&self) -> u64 {
         self.0.values().map(|tensor| tensor.numel() as u64).sum()
     }
 
-    /// Name and tensor, in the order of names.
+    /// Returns the tensors, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
-    /// The same tensors, sharing storage: what a second thread needs, since a [`Tensor`] is `Send` but not `Sync`.
+    /// Shares the tensors with a second thread, as a [`Tensor`] is `Send` but not `Sync`.
     pub fn share(&self) -> Self {
         Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.shallow_clone())))
     }
 
-    /// The tensors converted to another kind.
+    /// Converts the tensors to another kind.
     pub fn to_kind(&self, kind: Kind) -> Self {
         Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.to_kind(kind))))
     }
 
-    /// A copy with storage of its own.
+    /// Copies the tensors.
     pub fn duplicate(&self) -> Self {
         Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.detach().copy())))
     }
 }
 
-/// The kind of tensors with elements of this type, of which [`TensorFile::entries`] lets no other through.
+/// Returns the kind for an element type; [`TensorFile::entries`] admits no others.
 fn kind_of(dtype: Dtype) -> Kind {
     match dtype {
         Dtype::F64 => Kind::Double,
@@ -190,7 +177,7 @@ impl Tensors for &Weights {
     }
 }
 
-/// The numbers of a tensor in the order of its axes, converted to `T`.
+/// Returns the numbers of a tensor in row-major order, converted to `T`.
 pub fn to_vec<T: tch::kind::Element>(tensor: &Tensor) -> Vec<T> {
     let flat = tensor.to_device(Device::Cpu).to_kind(T::KIND).contiguous();
     let mut values = vec![T::ZERO; flat.numel()];
@@ -198,7 +185,7 @@ pub fn to_vec<T: tch::kind::Element>(tensor: &Tensor) -> Vec<T> {
     values
 }
 
-/// A tensor on its way to a file, in single precision; its numbers are converted when their turn comes.
+/// A tensor to be written, converted to single precision when it is.
 struct Written<'a> {
     tensor: &'a Tensor,
     shape: Vec<usize>,

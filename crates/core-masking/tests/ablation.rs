@@ -1,5 +1,5 @@
-//! Mean and resample ablation, and attention weights on blocks said twice: agreement with hooks on PyTorch models
-//! (`golden/more/ablation.json`, read where it lies beside the workspace). Heads and layers count from 0 there.
+//! Mean and resample ablation, and attention weights on repeated random tokens: agreement with hooks on PyTorch models
+//! (`golden/more/ablation.json`, outside the repository), where heads and layers count from 0.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -18,7 +18,7 @@ use tch::{Device, Kind, Tensor, no_grad};
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 
-/// The folder of models and what `ablation.json` says of one of them.
+/// Returns a model's folder and its numbers in `ablation.json`.
 fn load(name: &str) -> Option<(PathBuf, Value)> {
     let file = test_support::golden("more/ablation.json")?;
     let text = std::fs::read_to_string(&file).unwrap();
@@ -26,7 +26,7 @@ fn load(name: &str) -> Option<(PathBuf, Value)> {
     Some((file.with_file_name(name), numbers[name].clone()))
 }
 
-/// The tokens of rows that a mask calls real.
+/// Returns the tokens at which the mask is 1.
 fn rows(inputs: &Value, name: &str, mask: &str) -> Vec<Vec<u32>> {
     let numbers = |name: &str| -> Vec<Vec<u32>> { serde_json::from_value(inputs[name].clone()).unwrap() };
     let real = |(row, mask): (Vec<u32>, Vec<u32>)| {
@@ -43,7 +43,7 @@ fn permuted(mut inputs: Value, order: &Value) -> Value {
     inputs
 }
 
-/// A model without heads, whose means are in its biases, has the losses of mean ablation.
+/// A model with mean outputs folded into its biases has the losses of mean ablation.
 fn compare_folded<M: GatedModel>(model: &M, numbers: &Value, means: &Replacement, own: &M::Examples) {
     let folding = &numbers["folding"];
     let id = |key: &str| {
@@ -66,8 +66,7 @@ fn compare_folded<M: GatedModel>(model: &M, numbers: &Value, means: &Replacement
     }
 }
 
-/// Compares the losses under each kind of ablation with those of `numbers`; `sweep` computes the losses of a batch under
-/// variants in its own way.
+/// Compares the losses under each kind of ablation with `numbers`; `sweep` computes the losses of a batch under variants.
 fn compare<M: GatedModel>(
     model: &M,
     numbers: &Value,
@@ -143,7 +142,7 @@ fn language_models_agree() {
         let examples = |inputs: &Value| {
             let mut texts = rows(inputs, "input_ids", "attention_mask");
             if *inputs == numbers["reference"] {
-                // what is only predicted is not read, but counts in the means of the reference
+                // the last token is not an input, but the means of the reference include it
                 texts.iter_mut().for_each(|text| text.push(0));
             }
             let windows: Vec<Window<'_>> = texts.iter().map(|tokens| Window { tokens, context: 1 }).collect();
@@ -169,7 +168,7 @@ fn a_translator_agrees() {
     compare(&model, &numbers, examples, |sets| model.variants(sets, false).unwrap(), |_, _, _| None);
 }
 
-/// The mean weights that queries give to the key of each score.
+/// Compares the mean attention weights from the queries to the key of each score.
 fn compare_named_heads<M: GatedModel>(model: &M, numbers: &Value, read: impl Fn(&[&[u32]], &Gates)) {
     let own = &numbers["named_heads"];
     let ids: Vec<Vec<u32>> = serde_json::from_value(own["ids"].clone()).unwrap();

@@ -1,4 +1,4 @@
-//! A GPU computes what the CPU computes, whose agreement with transformers other tests see to. Skipped without one.
+//! A GPU gives the CPU's results, which other tests compare with transformers. Skipped without a GPU.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,7 +61,7 @@ const TRANSLATORS: [&str; 10] = [
 
 type Load<M> = fn(&Path, (Kind, Device)) -> Result<M, Error>;
 
-/// The same model on the CPU and on the GPU, if there is one and the model is at hand.
+/// Loads the model on the CPU and on the GPU, if both a GPU and the model are available.
 fn both<M>(folder: &str, load: Load<M>) -> Option<[M; 2]> {
     if !Cuda::is_available() {
         test_support::skipped("libtorch finds no CUDA device");
@@ -72,7 +72,7 @@ fn both<M>(folder: &str, load: Load<M>) -> Option<[M; 2]> {
     Some([Device::Cpu, Device::Cuda(0)].map(load))
 }
 
-/// No head masked, each one, and several.
+/// Returns no head, each head, and several heads.
 fn sets<M: GatedModel>(model: &M) -> Vec<HeadSet> {
     let heads = model.layout().heads();
     let mut sets: Vec<HeadSet> = heads.iter().map(|&id| HeadSet::from_iter([id])).collect();
@@ -89,7 +89,7 @@ fn on_cpu(tensor: &Tensor) -> Tensor {
     tensor.to_device(Device::Cpu).to_kind(Kind::Double)
 }
 
-/// Single precision sums in another order on a GPU.
+/// Compares up to rounding, as a GPU sums in another order.
 fn assert_equal(what: &str, gpu: &Tensor, cpu: &Tensor, tolerance: f64) {
     let (gpu, cpu) = (on_cpu(gpu), on_cpu(cpu));
     assert_eq!(gpu.size(), cpu.size());
@@ -115,7 +115,7 @@ fn logits_are_equal_whichever_head_is_masked() {
 
 const SOURCES: [&[u32]; 3] = [&[7, 3, 9, 20, 0], &[4, 5, 0], &[33, 8, 2, 19, 11, 6, 0]];
 
-/// Greedy and with a beam, many head sets as rows of one batch.
+/// Greedy and beam search, with many head sets as rows of one batch.
 #[test]
 fn translations_are_equal_whichever_head_is_masked() {
     for (family, beam) in TRANSLATORS.into_iter().flat_map(|family| [(family, 1), (family, 5)]) {
@@ -150,7 +150,7 @@ fn importance_is_equal() {
     assert_equal("importance", &gpu, &cpu, 1e-4);
 }
 
-/// Shared work of sets, computed several at a time.
+/// Sets that share computation, several at a time.
 #[test]
 fn sweeps_of_language_models_are_equal() {
     for family in LANGUAGE_MODELS {
@@ -159,7 +159,7 @@ fn sweeps_of_language_models_are_equal() {
             let windows = SOURCES.map(|tokens| Window { tokens, context: 1 });
             let batch = model.batch(&windows).unwrap();
             let variants = model.variants(&sets(model), false).unwrap();
-            // with zeros, and with what the heads read in the texts themselves in the place of masked ones
+            // with zeros, and with the texts' own head outputs in place of masked ones
             let own = no_grad(|| model.replacement(&batch));
             let resampled = model.variants(&sets(model), false).unwrap().replaced_by(Some(&own));
             let found = [variants, resampled]

@@ -1,4 +1,4 @@
-//! The example `one_head`, on the random BERT of the reference numbers and words that stand for its tokens.
+//! The example `one_head`, on the random BERT of the reference numbers with a vocabulary of placeholder words.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 #[path = "../examples/one_head.rs"]
 #[expect(dead_code, reason = "the test calls what `main` calls")]
@@ -14,7 +14,7 @@ use tch::{Device, Kind, Tensor};
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 const TEXTS: &str = "LABEL_1\tw5 w90 w17\nLABEL_0\tw44 w8\tw61 w23 w70\nLABEL_2\tw31\n";
 
-/// The folder of the model, with a vocabulary.
+/// Creates the model's folder with a vocabulary.
 fn folder() -> tempfile::TempDir {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden/bert-random");
     let folder = tempfile::tempdir().unwrap();
@@ -27,7 +27,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Output of the example, line by line.
+/// Returns the output of the example, line by line.
 fn printed(folder: &Path, texts: &str) -> anyhow::Result<Vec<String>> {
     let (path, mut out) = (folder.join("texts.tsv"), Vec::new());
     fs::write(&path, texts).unwrap();
@@ -35,7 +35,7 @@ fn printed(folder: &Path, texts: &str) -> anyhow::Result<Vec<String>> {
     Ok(String::from_utf8(out).unwrap().lines().map(str::to_owned).collect())
 }
 
-/// The same texts by hand.
+/// Returns the batch of these texts, tokenised by hand.
 fn examples(model: &Classifier) -> LabelledBatch {
     let ids: [&[u32]; 3] = [&[2, 5, 90, 17, 3], &[2, 44, 8, 3, 61, 23, 70, 3], &[2, 31, 3]];
     let segments: [&[u32]; 3] = [&[0; 5], &[0, 0, 0, 0, 1, 1, 1, 1], &[0; 3]];
@@ -43,7 +43,7 @@ fn examples(model: &Classifier) -> LabelledBatch {
     LabelledBatch { inputs: model.batch(&rows).unwrap(), labels: Tensor::from_slice(&[1_i64, 0, 2]) }
 }
 
-/// Accuracy and nats of the model as it is.
+/// Returns accuracy and nats of the full model.
 fn plain(model: &Classifier) -> [f64; 2] {
     let (open, off, examples) = (Gates::open(&model.layout(), OPTIONS), ModelDropout::OFF, examples(model));
     let best = model.forward(&examples.inputs, &open, &off).argmax(-1, false);
@@ -51,7 +51,7 @@ fn plain(model: &Classifier) -> [f64; 2] {
     [right, model.losses(&examples, &open, &off)].map(|of_texts| of_texts.mean(None).double_value(&[]))
 }
 
-/// The first number is the plain model's, and each further one that of a model whose weights lack the head.
+/// The first number is the full model's, each further one is from a model whose weights lack the head.
 #[test]
 fn the_example_prints_what_each_head_is_worth() {
     let folder = folder();

@@ -1,5 +1,5 @@
-//! Criteria of heads agree with Hugging Face transformers on a random BERT classifier: `crates/test-support/golden/README.md` says how
-//! the numbers were made. Logits, losses and derivatives of all families are in `golden_classifiers.rs`.
+//! Rankings of heads agree with Hugging Face transformers on a random BERT classifier: `crates/test-support/golden/README.md` describes the
+//! numbers. Logits, losses and derivatives of all families are in `golden_classifiers.rs`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -29,7 +29,7 @@ impl Golden {
         serde_json::from_value(self.numbers[name].clone()).unwrap()
     }
 
-    /// Token ids and segments of each text, without padding.
+    /// Returns token ids and segments of each text, without padding.
     fn texts(&self) -> Vec<(Vec<u32>, Vec<u32>)> {
         let lengths = self.rows("attention_mask").into_iter().map(|row| row.iter().sum::<u32>() as usize);
         let pairs = self.rows("input_ids").into_iter().zip(self.rows("token_type_ids"));
@@ -55,18 +55,18 @@ impl Golden {
         LabelledBatch { inputs: self.batch(), labels: Tensor::from_slice(&labels) }
     }
 
-    /// Compares with the numbers called `name`, `[layers][heads]`.
+    /// Compares with the numbers `name`, `[layers][heads]`.
     fn assert_scores(&self, name: &str, found: &HeadScores) {
         let found: Vec<f64> = found.iter().map(|(_, score)| score).collect();
         let expected = tensor(&self.numbers[name]);
-        // about 1e-4 relative is what single precision reaches (golden/README.md)
+        // single precision reaches about 1e-4 relative (golden/README.md)
         let found = Tensor::from_slice(&found).view([3, 4]);
         let gap = gap(&found, &expected) / expected.abs().max().double_value(&[]);
         assert!(gap < 1e-4, "{name} differs by {gap:e} of its size");
     }
 }
 
-/// Each measure alone, and all in one pass.
+/// Each ranking alone, and all in one pass.
 #[test]
 fn scores_of_heads_agree() {
     let golden = Golden::load();

@@ -1,5 +1,5 @@
-//! Agreement with Hugging Face transformers on random classifiers of all families; BERT has more numbers in `golden_bert.rs`:
-//! `crates/test-support/golden/README.md` says how they were made. Heads and layers count from 0 there.
+//! Agreement with Hugging Face transformers on random classifiers of all families; `golden_bert.rs` has more numbers for BERT.
+//! `crates/test-support/golden/README.md` describes the numbers. There heads and layers count from 0.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -54,7 +54,7 @@ impl Golden {
         self.examples_with(None)
     }
 
-    /// The examples with the segments of this name, or with none.
+    /// Returns the examples with the segments called `segments`, or without.
     fn examples_with(&self, segments: Option<&str>) -> LabelledBatch {
         let rows =
             |name: &str| -> Vec<Vec<f64>> { serde_json::from_value(self.numbers[name].clone()).unwrap() };
@@ -80,7 +80,7 @@ impl Golden {
         self.shown(&self.model.forward(&self.examples().inputs, gates, &ModelDropout::OFF))
     }
 
-    /// Logits as the reference has them: with zeros at padding, if they are those of tokens.
+    /// Sets token logits to 0 at padding, as the reference does.
     fn shown(&self, logits: &Tensor) -> Tensor {
         if logits.dim() < 3 {
             return logits.shallow_clone();
@@ -149,7 +149,7 @@ fn a_folder_of_each_family_goes_there_and_back() {
         let [original, saved] = [original, std::fs::read_to_string(folder.path().join("config.json"))]
             .map(|text| serde_json::from_str::<BTreeMap<String, Value>>(&text.unwrap()).unwrap());
         for (name, value) in saved {
-            // 0 is 0.0
+            // 0 equals 0.0
             let number = |value: Option<&Value>| value.and_then(Value::as_f64);
             let is_same = value.is_number() && number(original.get(&name)) == number(Some(&value));
             assert!(is_same || original.get(&name).unwrap_or(&Value::Null) == &value, "{family}: {name}");
@@ -157,7 +157,7 @@ fn a_folder_of_each_family_goes_there_and_back() {
     }
 }
 
-/// The encoder stays, and the head is a new one, also where both have a map of the same name, as in BERT.
+/// The encoder stays and the classification head is new, even if a map has the same name in both heads, as in BERT.
 #[test]
 fn a_classifier_of_texts_becomes_one_of_tokens_and_back() {
     let labels = ["a", "b", "c"].map(str::to_owned);
@@ -194,8 +194,8 @@ fn one_class_of_tokens_is_refused_and_relevance_too() {
     assert!(refusal.contains("this model classifies tokens"), "{refusal}");
 }
 
-/// Logits of transformers 4.57.1 for `<s> 7 <pad> 9 </s>` with all five attended to, in the notation of each family: RoBERTa
-/// does not count a padding symbol that stands in a text, DistilBERT does.
+/// Logits of transformers 4.57.1 for `<s> 7 <pad> 9 </s>`, all five attended to, in each family's ids. RoBERTa does not count a padding
+/// token within a text as a position, DistilBERT does.
 #[test]
 fn a_padding_symbol_within_a_text_has_the_position_that_its_family_gives_it() {
     let cases = [
@@ -211,7 +211,7 @@ fn a_padding_symbol_within_a_text_has_the_position_that_its_family_gives_it() {
     }
 }
 
-/// A `config.json` of one's own need not name its classes.
+/// A hand-written `config.json` need not name its classes.
 #[test]
 fn classes_may_be_counted_instead_of_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ fn classes_may_be_counted_instead_of_named() {
     assert!(refusal.contains("num_labels must be a number up to 65536"), "{refusal}");
 }
 
-/// A text of RoBERTa may have two tokens less than the table has rows: that of the padding and those before it are not used.
+/// A text for RoBERTa may have two tokens fewer than the table has rows: rows up to the padding token's are not used.
 #[test]
 fn a_text_longer_than_the_positions_behind_the_padding_is_refused() {
     let model = Golden::load("families/roberta").model;
@@ -274,7 +274,7 @@ fn models_of_images_refuse_texts_other_sizes_and_two_classification_heads() {
     }
 }
 
-/// A `ViTModel` has neither the prefix nor a classification head; its pooler is not read.
+/// A `ViTModel` has neither the prefix nor a classification head; its pooler is ignored.
 #[test]
 fn an_encoder_of_images_without_a_classification_head_gets_one() {
     let golden = Golden::load("tokens-images/vit");
@@ -296,7 +296,7 @@ fn an_encoder_of_images_without_a_classification_head_gets_one() {
     assert_eq!(entering(&found.model), entering(&golden.model));
 }
 
-/// Segments of two kinds, for the families that have numbers of them.
+/// Two segment types, for the families with reference numbers.
 #[test]
 fn logits_with_segments_agree() {
     for family in ["more/bert", "more/electra", "more/albert"] {
@@ -308,7 +308,7 @@ fn logits_with_segments_agree() {
     }
 }
 
-/// Removing a head, and sweeping it, gives what masking it gives; a head of layers that are one goes from all of them.
+/// Removing a head and sweeping it give the results of masking it. If layers share weights, a head is removed from all.
 #[test]
 fn removal_and_sweeps_give_what_masking_gives_and_the_self_check_passes() {
     for family in FAMILIES {
@@ -334,7 +334,7 @@ fn removal_and_sweeps_give_what_masking_gives_and_the_self_check_passes() {
                 }
                 let cut = cut.unwrap();
                 if family == "more/albert" && removal == Removal::Cut {
-                    // as transformers reads it: of the first turn alone
+                    // as transformers reads it: of the first layer only
                     assert_eq!(cut.config().pruned_heads, [(0, [1].into())].into());
                 }
                 let found = cut.forward(&texts, &Gates::open(&cut.layout(), OPTIONS), &ModelDropout::OFF);
@@ -345,7 +345,7 @@ fn removal_and_sweeps_give_what_masking_gives_and_the_self_check_passes() {
     }
 }
 
-/// As transformers 5.24 writes `config.json`.
+/// `config.json` as transformers 5.24 writes it.
 #[test]
 fn both_forms_of_a_configuration_mean_the_same() {
     for family in
@@ -358,7 +358,7 @@ fn both_forms_of_a_configuration_mean_the_same() {
     }
 }
 
-/// What is read of a family's `config.json` with an entry of this value, or without it.
+/// Reads a family's `config.json` with an entry changed or left out.
 fn read_with(family: &str, entry: &str, value: Value) -> Result<ClassifierConfig, String> {
     let path = golden::load("versions.json").0.join("more").join(family).join("config.json");
     let mut config: BTreeMap<String, Value> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
@@ -408,7 +408,7 @@ fn unsupported_forms_are_refused_by_their_entry() {
     }
 }
 
-/// Microsoft's own folders have a text with a bar.
+/// Microsoft's folders contain one string with a bar.
 #[test]
 fn the_terms_of_scores_may_be_a_list_or_a_text_in_any_order() {
     let listed = Golden::load("more/deberta-v2");
@@ -434,8 +434,7 @@ fn relevance_is_conserved_unless_norms_are_elsewhere() {
     }
 }
 
-/// With weights written down, of all positions, nothing goes through the fused kernel. Local layers of ModernBERT look two
-/// tokens back and ahead.
+/// With attention weights recorded at all positions, the fused kernel is not used. Local layers of ModernBERT see two tokens on each side.
 #[test]
 fn attention_weights_are_those_that_give_the_logits() {
     for family in ["more/deberta-v2", "more/modernbert", "more/modernbert-mean"] {
@@ -461,7 +460,7 @@ fn attention_weights_are_those_that_give_the_logits() {
     }
 }
 
-/// The `config.json` of ModernBERT with some entries changed.
+/// Reads the `config.json` of ModernBERT with some entries changed.
 fn modernbert(changes: &Value) -> Result<ClassifierConfig, String> {
     let path = golden::load("versions.json").0.join("more/modernbert/config.json");
     let mut config: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
@@ -473,7 +472,7 @@ fn modernbert(changes: &Value) -> Result<ClassifierConfig, String> {
     ClassifierConfig::read(&path).map_err(|fault| fault.to_string())
 }
 
-/// Saved under the names of transformers; the head's part of the bias of `Wqkv` goes with it.
+/// Saved under the names of transformers; a removed head's part of the bias of `Wqkv` is removed too.
 #[test]
 fn modernbert_may_have_biases() {
     let config = modernbert(&serde_json::json!({ "attention_bias": true, "mlp_bias": true })).unwrap();
@@ -498,7 +497,7 @@ fn modernbert_may_have_biases() {
     assert!(model.probe(&Gates::open(&model.layout(), OPTIONS)) != masked);
 }
 
-/// A period of transformers 4 where there is one, else the list of 5.
+/// Stored as a period, as in transformers 4, if possible, else as a list, as in transformers 5.
 #[test]
 fn layers_of_modernbert_are_named_or_counted() {
     let (slides, full) = ("sliding_attention", "full_attention");
@@ -528,7 +527,7 @@ fn layers_of_modernbert_are_named_or_counted() {
     }
 }
 
-/// All tensors of a model learn four texts, or the tokens of these, the table of distances and the map of narrow embeddings included.
+/// All tensors of a model train on four texts or their tokens, including the table of distances and the map of narrow embeddings.
 #[test]
 fn each_family_learns_a_toy_task() {
     for family in FAMILIES {

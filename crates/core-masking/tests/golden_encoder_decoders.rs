@@ -1,6 +1,6 @@
-//! Agreement with Hugging Face transformers on random encoder-decoders of all families, under either form of `config.json`:
-//! `crates/test-support/golden/README.md` says how the numbers were made. Heads and layers count from 0 there. The folders that are
-//! not in the repository are read where they lie beside the workspace.
+//! Agreement with Hugging Face transformers on random encoder-decoders of all families, under both forms of `config.json`:
+//! `crates/test-support/golden/README.md` describes the numbers. There heads and layers count from 0. Some folders are outside the
+//! repository.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -39,7 +39,7 @@ struct Golden {
     numbers: Value,
 }
 
-/// Every folder that is at hand, under the configurations of transformers 4 and 5.
+/// Checks every available folder, under the configurations of transformers 4 and 5.
 fn each(check: impl Fn(&Golden)) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own =
@@ -75,7 +75,7 @@ impl Golden {
         Self { name, folder, model, numbers }
     }
 
-    /// The tokens of rows that a mask calls real.
+    /// Returns the tokens at which the mask is 1.
     fn rows(&self, name: &str) -> Vec<Vec<u32>> {
         let rows: Vec<Vec<u32>> = serde_json::from_value(self.numbers[name].clone()).unwrap();
         let mask: Vec<Vec<u32>> =
@@ -99,7 +99,7 @@ impl Golden {
         Gates::open(&self.model.layout(), OPTIONS)
     }
 
-    /// `several_gates`, `[layer, row, head]` of each attention type.
+    /// Returns `several_gates`, `[layer, row, head]` of each attention type.
     fn several(&self) -> Gates {
         Gates::from_stacked(&self.stacked("several_gates"))
     }
@@ -109,7 +109,7 @@ impl Golden {
         types.map(|(kind, numbers)| (kind.parse().unwrap(), tensor(numbers).to_kind(Kind::Float))).collect()
     }
 
-    /// The folder's search with entries in the place of its own, at most 15 tokens long: as the numbers were made.
+    /// Returns the folder's decoding settings with `entries` replaced and at most 15 tokens, as for the reference numbers.
     fn search(&self, beam: usize, entries: &Value) -> BeamSearch {
         let path = self.folder.path().join("generation_config.json");
         let text = fs::read_to_string(&path).unwrap();
@@ -121,7 +121,7 @@ impl Golden {
         BeamSearch { beam, length_penalty: 1.0, stopping: Stopping::Early, length_limit: (0.0, 15), ..search }
     }
 
-    /// Compares translations, `name` in the numbers: the start symbol first, padding behind the end.
+    /// Compares translations with the numbers `name`, which start with the start token and are padded after the end.
     fn compare_output(&self, name: &str, search: &BeamSearch, gates: &Gates) {
         let config = self.model.config();
         let rows: Vec<Vec<u32>> = serde_json::from_value(self.numbers[name].clone()).unwrap();
@@ -165,7 +165,7 @@ fn logits_nats_and_derivatives_agree() {
         let several = golden.nats(&golden.model, &golden.several());
         golden.assert_close("several gates", &several, &tensor(&golden.numbers["nll_with_several_gates"]));
 
-        // in single precision how these sums are rounded depends on the processor, by as much as the tolerance
+        // in single precision the rounding of these sums depends on the processor and can reach the tolerance
         let wide = golden.model.to_kind(Kind::Double).unwrap();
         let leaf = |tensor: &Tensor| tensor.to_kind(Kind::Double).ones_like().set_requires_grad(true);
         let expected = golden.stacked("dnll_dxi_by_row");
@@ -178,7 +178,7 @@ fn logits_nats_and_derivatives_agree() {
     });
 }
 
-/// Each head masked, and three of one model cut out, in the model and in a folder that goes there and back.
+/// Each head masked, and three heads of one model removed, in memory and in a saved folder.
 #[test]
 fn masked_and_removed_heads_agree() {
     each(|golden| {
@@ -209,7 +209,7 @@ fn masked_and_removed_heads_agree() {
     });
 }
 
-/// In lanes and, in double precision, in tensors; sweeps translate as single head sets do.
+/// In lanes and, in double precision, in tensors; sweeps translate like single head sets.
 #[test]
 fn greedy_and_beam_output_agree() {
     each(|golden| {
@@ -240,11 +240,10 @@ fn greedy_and_beam_output_agree() {
     });
 }
 
-/// Tensors that one becomes, by name.
+/// Returns the tensors that replace one, by name.
 type Change = dyn Fn(&str, &Tensor) -> Vec<(String, Tensor)>;
 
-/// A file without a prefix and without the bias of the logits, such as that of facebook/bart-base; and tensors of T5 1.0 that old
-/// files hold beside the others.
+/// A file without a prefix and without the bias of the logits, like facebook/bart-base; and extra tensors that old T5 1.0 files contain.
 #[test]
 fn files_of_older_versions_are_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden/more");

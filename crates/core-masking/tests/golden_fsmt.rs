@@ -1,5 +1,5 @@
-//! Agreement with Hugging Face transformers on a random translator of fairseq's: `crates/test-support/golden/README.md` says how
-//! the numbers were made. Heads and layers count from 0 there.
+//! Agreement with Hugging Face transformers on a random fairseq translator: `crates/test-support/golden/README.md` describes the numbers.
+//! There heads and layers count from 0.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -28,7 +28,7 @@ impl Golden {
         Self { model: Translator::load(&folder.join("families/fsmt"), OPTIONS).unwrap(), numbers }
     }
 
-    /// Rows without their padding; the end symbol stays.
+    /// Returns rows without padding; the end token stays.
     fn sentences(&self, name: &str) -> Vec<Vec<u32>> {
         let rows: Vec<Vec<f64>> = serde_json::from_value(self.numbers[name].clone()).unwrap();
         let real = |row: Vec<f64>| row.into_iter().map(|id| id as u32).filter(|&id| id != PADDING).collect();
@@ -95,8 +95,8 @@ fn derivatives_by_gates_agree() {
     }
 }
 
-/// `fsmt-output.json`, since transformers 4.57 counts positions wrongly in `generate`: `make_golden_fsmt_output.py`. An output
-/// begins with the start symbol and is padded behind the end symbol, which is the start symbol too.
+/// `fsmt-output.json` was made by `make_golden_fsmt_output.py`, since transformers 4.57 miscounts positions in `generate`. An output starts
+/// with the start token, which is also the end token, and is padded after the end.
 #[test]
 fn greedy_and_beam_output_agree() {
     let golden = Golden::load();
@@ -132,8 +132,8 @@ fn a_folder_goes_there_and_back() {
     assert!(config.contains("src_vocab_size") && !config.contains("\"vocab_size\""), "{config}");
 }
 
-/// `FSMTConfig` of transformers 4.57.1 scales embeddings, forces the end symbol and searches with 5 beams up to 200 tokens. An
-/// end that is null is not forced, and stays so.
+/// `FSMTConfig` of transformers 4.57.1 scales embeddings, forces the end token and decodes with 5 beams up to 200 tokens. With null, the
+/// end is not forced.
 #[test]
 fn what_a_configuration_leaves_out_is_what_transformers_assumes() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Agreement with Hugging Face transformers on random language models of all families: `crates/test-support/golden/README.md`
-//! says how the numbers were made. Heads and layers count from 0 there.
+//! Agreement with Hugging Face transformers on random language models of all families: `crates/test-support/golden/README.md` describes the
+//! numbers. There heads and layers count from 0.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -14,7 +14,7 @@ use tch::{Device, Kind, Tensor, no_grad};
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 const FAMILIES: [&str; 6] = ["gpt2", "llama", "llama3", "mistral", "qwen2", "qwen3"];
-/// Those of `more/`, here or in `../shared/golden`.
+/// Folders in `more/`, in the repository or in `../shared/golden`.
 const MORE: [&str; 16] = [
     "llama-bias",
     "llama-head_dim",
@@ -34,7 +34,7 @@ const MORE: [&str; 16] = [
     "qwen3_moe",
 ];
 
-/// Folders in `tokens-images/`, which transformers 5 reads as they are.
+/// Folders in `tokens-images/`, which transformers 5 reads unchanged.
 const NEWER: [&str; 3] = ["cohere", "cohere-qk", "glm4"];
 
 struct Golden {
@@ -55,7 +55,7 @@ impl Golden {
         FAMILIES.into_iter().map(Self::load).chain(more)
     }
 
-    /// The same folder under the `config.json` of transformers 4 and that of 5.
+    /// Loads a folder with the `config.json` of transformers 4 and of transformers 5.
     fn more(family: &'static str) -> Vec<Self> {
         tch::set_num_threads(1); // as in `golden::load`
         let Some(folder) = test_support::golden(&format!("more/{family}")) else { return Vec::new() };
@@ -145,8 +145,8 @@ fn derivatives_by_gates_agree() {
     }
 }
 
-/// Of all families, with all heads, some masked, and the same cut out. A masked head has no part; the others have those that they have
-/// in the model without it.
+/// For all families, with all heads, some masked, and these removed. A masked head contributes nothing; the others contribute what they do
+/// in the smaller model.
 #[test]
 fn parts_of_heads_and_all_else_sum_to_the_logit_difference() {
     for golden in Golden::all() {
@@ -156,7 +156,7 @@ fn parts_of_heads_and_all_else_sum_to_the_logit_difference() {
         };
         let texts = golden.texts();
         let mut windows = golden.batch();
-        // The last token is predicted alone, so that the position before it is the last.
+        // The last token is only predicted, so the position before it is the last.
         windows.contrasts = texts
             .iter()
             .enumerate()
@@ -218,7 +218,7 @@ fn greedy_continuations_are_equal() {
     }
 }
 
-/// Token by token the cache gives what the whole text gives, also beyond a window and with heads masked.
+/// Decoding token by token with the cache agrees with whole texts, also beyond a window and with heads masked.
 #[test]
 fn a_continuation_is_the_most_probable_token_of_the_text_so_far() {
     for golden in Golden::all() {
@@ -268,7 +268,7 @@ fn a_folder_of_each_family_goes_there_and_back() {
     }
 }
 
-/// Masked, cut out and zeroed heads give the same nats; also whole groups, whose keys and values go.
+/// Masked, removed and zeroed heads give equal nats, also whole groups, which lose their keys and values.
 #[test]
 fn masking_is_pruning() {
     for golden in Golden::all() {
@@ -317,7 +317,7 @@ fn sets_that_share_their_work_give_what_each_gives_alone() {
     }
 }
 
-/// Two of three heads of each group, or one of two groups, in every layer: a plain configuration with fewer heads.
+/// Two of three heads of each group, or one of two groups, in every layer: an ordinary configuration with fewer heads.
 #[test]
 fn a_uniform_cut_needs_no_list_of_removed_heads() {
     let golden = Golden::load("qwen3");

@@ -1,6 +1,6 @@
-//! Importance and search under gates agree with Hugging Face transformers on a random Marian translator:
-//! `crates/test-support/golden/README.md` says how the numbers were made. Logits, losses, derivatives and beam search of all families
-//! are in `golden_encoder_decoders.rs`.
+//! Importance and beam search under gates agree with Hugging Face transformers on a random Marian translator:
+//! `crates/test-support/golden/README.md` describes the numbers. Logits, losses, derivatives and beam search of all families are in
+//! `golden_encoder_decoders.rs`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -30,7 +30,7 @@ impl Golden {
         serde_json::from_value(self.numbers[name].clone()).unwrap()
     }
 
-    /// Rows without their padding, the symbol 60. The end symbol stays.
+    /// Returns rows without padding, token 60. The end token stays.
     fn sentences(&self, name: &str) -> Vec<Vec<u32>> {
         let unpadded = |row: Vec<u32>| row.into_iter().filter(|&token| token != 60).collect();
         self.rows(name).into_iter().map(unpadded).collect()
@@ -66,7 +66,7 @@ impl Golden {
         found.into_iter().map(|translation| translation.tokens).collect()
     }
 
-    /// Generated rows as transformers prints them, without start, end and padding symbols.
+    /// Returns generated rows as transformers prints them, without start, end and padding tokens.
     fn generated(&self, name: &str) -> Vec<Vec<u32>> {
         let words = |row: Vec<u32>| row.into_iter().filter(|token| ![0, 60].contains(token)).collect();
         self.rows(name).into_iter().map(words).collect()
@@ -77,7 +77,7 @@ fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
     rows.iter().map(Vec::as_slice).collect()
 }
 
-/// Equation 2 is the mean of their absolute values over sentences.
+/// Equation 2 is the mean of the gradients' absolute values over sentences.
 #[test]
 fn importance_agrees_with_the_gradients() {
     let golden = Golden::load();

@@ -1,4 +1,4 @@
-//! Trained gates at test time are heads removed for real.
+//! At test time, closing trained gates equals removing the heads.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use core_masking::loss::PairBatch;
 use core_masking::{
@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 const DOUBLE: (Kind, Device) = (Kind::Double, Device::Cpu);
 
-/// 2 encoder layers of 3 heads of 4, and 3 decoder layers of 2 heads of 6.
+/// 2 encoder layers of 3 heads of width 4, and 3 decoder layers of 2 heads of width 6.
 fn translator() -> Translator {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": 19, "d_model": 12, "encoder_layers": 2,
@@ -31,7 +31,7 @@ fn gap(one: &Tensor, other: &Tensor) -> f64 {
     (one - other).abs().max().double_value(&[])
 }
 
-/// Far from 0 a draw is 0 or 1 whatever the noise between 1/10 and 9/10: ln 9 moves `log_alpha` by 2.2 at most.
+/// Far from 0 a gate is 0 or 1 for any noise between 1/10 and 9/10: ln 9 shifts `log_alpha` by at most 2.2.
 #[test]
 fn gates_that_are_sure_are_heads_removed() {
     let model = translator();

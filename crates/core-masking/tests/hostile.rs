@@ -1,5 +1,5 @@
-//! Folders that nobody saved: forged headers, impossible or foreign configurations, and files with bytes changed at random. Each is
-//! read or refused in one line that names the file; nothing that a file claims is believed before it is checked.
+//! Hostile folders: forged headers, impossible or foreign configurations, and files with random changes. Each is read or refused in one
+//! line that names the file; no claim of a file is trusted before it is checked.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::error::Error;
 use std::fs;
@@ -24,7 +24,7 @@ const NAN: &str = "the model computes NaN: its weights are too large for the pre
 enum Family {
     Bert,
     Marian,
-    /// The source has more pieces than the target.
+    /// The source vocabulary is larger than the target's.
     Fsmt,
 }
 
@@ -63,7 +63,7 @@ fn generation_config() -> Value {
     })
 }
 
-/// A sound folder of two or three kilobytes.
+/// Creates a valid folder of two or three kilobytes.
 fn folder(family: Family) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), CONFIG, &family.config());
@@ -85,7 +85,7 @@ fn write(folder: &Path, name: &str, json: &Value) {
     fs::write(folder.join(name), json.to_string()).unwrap();
 }
 
-/// Loads the folder and uses the model once; the whole message of an error, as binaries print it.
+/// Loads the folder and uses the model once; returns the whole message of an error, as binaries print it.
 fn load(family: Family, folder: &Path) -> Result<(), String> {
     let used = || {
         if family == Bert {
@@ -109,7 +109,7 @@ fn load(family: Family, folder: &Path) -> Result<(), String> {
     })
 }
 
-/// The refusal of a folder whose file `name` has another value at `entry`.
+/// Returns the error for a folder whose file `name` has another value at `entry`.
 fn refusal(family: Family, name: &str, entry: &str, value: &Value) -> String {
     let folder = folder(family);
     let path = folder.path().join(name);
@@ -121,20 +121,20 @@ fn refusal(family: Family, name: &str, entry: &str, value: &Value) -> String {
     message
 }
 
-/// The refusal of a folder whose file `name` is this.
+/// Returns the error for a folder whose file `name` has these contents.
 fn refusal_of_bytes(family: Family, name: &str, bytes: &[u8]) -> String {
     let folder = folder(family);
     fs::write(folder.path().join(name), bytes).unwrap();
     load(family, folder.path()).unwrap_err()
 }
 
-/// The refusal of a file of tensors with this header and this many bytes of data.
+/// Returns the error for a safetensors file with this header and this many bytes of data.
 fn refusal_of_header(header: &str, data: usize) -> String {
     let length = (header.len() as u64).to_le_bytes();
     refusal_of_bytes(Bert, WEIGHTS, &[length.as_slice(), header.as_bytes(), &vec![0; data]].concat())
 }
 
-/// A classifier's folder whose tensors are changed.
+/// Loads a classifier's folder with changed tensors.
 fn with_tensors(change: impl FnOnce(&mut Vec<(String, Tensor)>)) -> Result<(), String> {
     let folder = folder(Bert);
     let path = folder.path().join(WEIGHTS);
@@ -244,7 +244,7 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
     }
 }
 
-/// Numbers that no tensor vouches for.
+/// Numbers that no tensor confirms.
 #[test]
 fn numbers_that_no_language_model_can_have_are_refused_by_name() {
     let read = |family: &str, entry: &str, value: Value| {
@@ -287,11 +287,11 @@ fn numbers_that_no_language_model_can_have_are_refused_by_name() {
         let message = read("mistral", entry, value).unwrap_err();
         assert!(message.contains(CONFIG) && message.ends_with(expected), "{message}");
     }
-    // no layer of this one has a window unless `use_sliding_window` says so
+    // layers of this family have a window only with `use_sliding_window`
     assert_eq!(read("qwen2", "sliding_window", json!(0)), Ok(()));
 }
 
-/// As they are written by hand: keys as text, and names that are numbers or numbers as text.
+/// As written by hand: keys as strings, and names that are numbers or numbers as strings.
 #[test]
 fn names_of_classes_may_be_numbers() {
     for (names, expected) in [
@@ -326,15 +326,15 @@ fn a_search_that_is_not_supported_is_refused_by_name() {
         ("do_sample", json!(true), "do_sample is true, which is not supported"),
         ("repetition_penalty", json!(1.2), "repetition_penalty is 1.2, which is not supported"),
         ("max_length", json!(1), "max_length must be at least 2, and max_new_tokens at least 1"),
-        ("eos_token_id", json!(3), "eos_token_id is 3, but config.json says 0"),
-        ("eos_token_id", json!([0, 2]), "eos_token_id is [0,2], but config.json says 0"),
+        ("eos_token_id", json!(3), "eos_token_id is 3, but config.json has 0"),
+        ("eos_token_id", json!([0, 2]), "eos_token_id is [0,2], but config.json has 0"),
     ] {
         let message = refusal(Marian, GENERATION, entry, &value);
         assert!(message.contains(expected), "{message}");
     }
 }
 
-/// One would silently win; TensorFlow's names and encoders saved by themselves have other names.
+/// One would silently win; TensorFlow and separately saved encoders use other names.
 #[test]
 fn tensors_at_fault_are_refused_by_name() {
     const BIAS: &str = "bert.embeddings.LayerNorm.bias";
@@ -393,7 +393,7 @@ fn an_adapter_is_named_as_one() {
     }
 }
 
-/// transformers with PEFT would add the adapter to the full weights, so their score is not the score of the user's model.
+/// transformers with PEFT would add the adapter to the full weights, so they alone are not the user's model.
 #[test]
 fn an_adapter_next_to_full_weights_is_refused() {
     for name in ["adapter_model.safetensors", "adapter_model.bin"] {
@@ -410,7 +410,7 @@ fn an_adapter_next_to_full_weights_is_refused() {
     }
 }
 
-/// Old folders of transformers hold the numbers 0, 1, 2 .. as integers; integers in the place of weights are none.
+/// Old folders of transformers contain the position ids 0, 1, 2 … as integers; integers instead of weights are refused.
 #[test]
 fn integers_are_ignored_where_nothing_is_read_from_them() {
     let with_integers = |name: &str| {
@@ -430,7 +430,7 @@ fn integers_are_ignored_where_nothing_is_read_from_them() {
     assert!(message.ends_with("has type I64; F64, F32, F16 and BF16 are understood"), "{message}");
 }
 
-/// Integers of eight bits are weights only with a factor that is elsewhere. A tensor without numbers may claim any shape.
+/// Eight-bit integers are weights only with a scale that is stored elsewhere. An empty tensor may have any shape.
 #[test]
 fn headers_with_other_types_and_shapes() {
     let entry = |name: &str, kind: &str, shape: &str| {
@@ -475,7 +475,7 @@ fn torn_deep_and_endless_files_are_refused() {
     }
 }
 
-/// Built from what the configuration says these would be 6 and 14 GB, and the last one beyond any memory; the file has one number.
+/// Built from the configuration these would take 6 and 14 GB, and the last one more than any memory; the file contains one number.
 #[test]
 fn sizes_are_compared_before_anything_is_built() {
     for (family, width) in [(Bert, "hidden_size"), (Marian, "d_model")] {
@@ -489,7 +489,7 @@ fn sizes_are_compared_before_anything_is_built() {
         let message = load(family, folder.path()).unwrap_err();
         assert!(message.contains("lacks tensor"), "{message}");
     }
-    // positions are computed, so that no tensor of the file vouches for them
+    // positions are computed, so no tensor in the file confirms their number
     let mut config: TranslatorConfig = serde_json::from_value(Marian.config()).unwrap();
     (config.d_model, config.max_position_embeddings) = (65_532, 65_536);
     let expected = "max_position_embeddings must be from 1 to 1024 for a d_model of 65532";
@@ -514,7 +514,7 @@ fn a_folder_or_device_in_the_place_of_a_file_is_refused() {
     }
 }
 
-/// They are finite, so they can be read.
+/// They are finite, so reading them succeeds.
 #[test]
 fn weights_that_overflow_in_use_are_refused() {
     let folder = folder(Marian);
@@ -528,7 +528,7 @@ fn weights_that_overflow_in_use_are_refused() {
 const NUMBERS: [&str; 10] =
     ["0", "-1", "7", "65536", "1e999", "1.5", "null", "\"\"", "9223372036854775808", "18446744073709551615"];
 
-/// Replaces the first run of digits behind `place`, but not the length of a header.
+/// Replaces the first number after `place`, but not the header length.
 fn replace_number(bytes: &mut Vec<u8>, place: usize, number: &str) {
     let start = place.max(8);
     let Some(start) = bytes.iter().skip(start).position(u8::is_ascii_digit).map(|found| start + found) else {
@@ -541,7 +541,7 @@ fn replace_number(bytes: &mut Vec<u8>, place: usize, number: &str) {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
-    /// A byte that is another, missing or repeated, an end too soon, another number: within what says what the file is.
+    /// A changed, missing or repeated byte, a truncated file, or another number, in the part that describes the file.
     #[test]
     fn no_change_of_a_file_brings_the_program_down(
         case in 0..5_usize, place in any::<proptest::sample::Index>(), change in 0..6_usize, byte in any::<u8>(),
@@ -563,7 +563,7 @@ proptest! {
             _ => replace_number(&mut bytes, place, number),
         }
         if name == WEIGHTS && change > 3 {
-            // the length in front of the header is made to fit again, so that the change is what is judged
+            // the header length is corrected, so that the changed number is what gets tested
             let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) + bytes.len() as u64 - before as u64;
             bytes[..8].copy_from_slice(&header.to_le_bytes());
         }

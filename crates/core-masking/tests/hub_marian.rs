@@ -1,5 +1,5 @@
-//! Agreement with transformers' `generate` on a folder like those of opus-mt: `fixtures/tiny-marian`, made by the scripts
-//! beside it, a small translator of the demo language with half-precision weights.
+//! Agreement with transformers' `generate` on a folder like opus-mt: `fixtures/tiny-marian`, made by the scripts next to it, a small
+//! translator for the demo language with half-precision weights.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn json(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(folder().join(name)).unwrap()).unwrap()
 }
 
-/// A copy of the folder with other files in it.
+/// Copies the folder and changes the copy.
 fn copy_with(change: impl FnOnce(&Path)) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["config.json", "generation_config.json", "model.safetensors"] {
@@ -27,7 +27,7 @@ fn copy_with(change: impl FnOnce(&Path)) -> tempfile::TempDir {
     copy
 }
 
-/// The search that `generate` does with `settings` on top of those of the folder.
+/// Returns the settings of `generate` with `settings` overriding the folder's.
 fn search(model: &Translator, settings: &Map<String, Value>) -> BeamSearch {
     let mut generation = json("generation_config.json");
     generation.as_object_mut().unwrap().extend(settings.clone());
@@ -38,7 +38,7 @@ fn search(model: &Translator, settings: &Map<String, Value>) -> BeamSearch {
 }
 
 fn translate(model: &Translator, search: &BeamSearch, sources: &[Vec<u32>]) -> Vec<Vec<u32>> {
-    // a model so small gains nothing from threads, and tests that run at once would fight over them
+    // such a small model gains nothing from threads, and concurrent tests would compete for them
     tch::set_num_threads(1);
     let gates = Gates::open(&model.layout(), OPTIONS);
     let slices: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
@@ -46,7 +46,7 @@ fn translate(model: &Translator, search: &BeamSearch, sources: &[Vec<u32>]) -> V
     batches.flatten().map(|translation| translation.tokens).collect()
 }
 
-/// All of greedy search and at least 99 % of beam search, in single precision; `transformers` 5.23 made the numbers.
+/// Requires all of greedy search and at least 99% of beam search in single precision; `transformers` 5.23 made the numbers.
 #[test]
 fn translations_are_those_of_transformers() {
     let model = Translator::load(&folder(), OPTIONS).unwrap();
@@ -93,7 +93,7 @@ fn banned_tokens_are_never_generated() {
     assert!(!banned.concat().contains(&common));
 }
 
-/// Where one token alone is allowed its renormalised probability is 1, and its own is less.
+/// If only one token is allowed, its renormalised probability is 1, and the original one is less.
 #[test]
 fn renormalising_makes_up_for_what_is_banned() {
     let model = Translator::load(&folder(), OPTIONS).unwrap();
@@ -110,7 +110,7 @@ fn renormalising_makes_up_for_what_is_banned() {
     assert!(score(false) < -1.0, "{}", score(false));
 }
 
-/// opus-mt's files repeat the tied table and the sinusoidal positions.
+/// opus-mt's files repeat the tied embeddings and the sinusoidal positions.
 #[test]
 fn repeated_tables_are_accepted_if_they_are_what_they_should_be() {
     let model = Translator::load(&folder(), OPTIONS).unwrap();

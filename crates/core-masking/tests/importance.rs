@@ -1,4 +1,4 @@
-//! Truths about the scores of heads in any model, tested on small random ones in double precision.
+//! Properties that rankings of heads must have in any model, tested on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod loud;
 
@@ -17,11 +17,11 @@ const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 const END: u32 = 0;
 const PAD: u32 = 1;
 
-/// A model with examples of different lengths, of which any can be put together in a batch.
+/// A model with examples of different lengths, which can be batched in any combination.
 trait Fixture {
     fn layout(&self) -> HeadLayout;
     fn examples(&self) -> usize;
-    /// Loss of each of these examples, `[batch]`.
+    /// Returns the loss of each of these examples, `[batch]`.
     fn losses(&self, rows: &[usize], gates: &Gates) -> Tensor;
     fn measure_at(&self, rows: &[usize], gates: &Gates, measures: &[Measure]) -> Measured;
 
@@ -35,8 +35,7 @@ struct Texts {
     texts: Vec<(Vec<u32>, Vec<u32>)>,
 }
 
-/// 3 layers of 4 heads of 5, 23 words, 13 positions, this many classes or one output; weights large enough for heads to
-/// matter.
+/// 3 layers of 4 heads of width 5, 23 words, 13 positions, one or more outputs; weights are large enough for heads to matter.
 fn classifier(outputs: usize) -> Texts {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
@@ -83,7 +82,7 @@ struct Sentences {
     targets: Vec<Vec<u32>>,
 }
 
-/// An encoder of 2 layers with 3 heads, a decoder of 3 layers with 2 heads; each sentence ends with the end symbol.
+/// An encoder of 2 layers with 3 heads, a decoder of 3 layers with 2 heads; each sentence ends with the end token.
 fn translator() -> Sentences {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": 23, "d_model": 12, "encoder_layers": 2,
@@ -146,7 +145,7 @@ fn assert_close(found: &HeadScores, expected: &HeadScores, tolerance: f64, what:
     }
 }
 
-/// Gates of one head and all rows at `value`, all others open.
+/// Returns gates of one head at `value` in all rows, all others open.
 fn gates_with(layout: &HeadLayout, id: HeadId, value: f64) -> Gates {
     let mut stacked = Gates::open(layout, OPTIONS).stacked();
     let layer = stacked.get_mut(&id.attention()).unwrap().get(id.layer_index() as i64); // [1, heads]
@@ -159,7 +158,7 @@ fn all_measures() -> Vec<Measure> {
     Measure::of_passes().filter(|&measure| measure != Measure::LogitAttribution).collect()
 }
 
-/// (L(ξ_h = 1 + ε) - L(ξ_h = 1 - ε)) / 2ε for each example, absolute value, mean.
+/// Mean over examples of |L(ξ_h = 1 + ε) - L(ξ_h = 1 - ε)| / 2ε.
 #[test]
 fn importance_is_the_finite_difference_of_the_loss() {
     for fixture in fixtures() {
@@ -175,7 +174,7 @@ fn importance_is_the_finite_difference_of_the_loss() {
     }
 }
 
-/// L(ξ_h = 1 - ε) - L(ξ_h = 1 + ε) over 2ε for each example, with its sign.
+/// (L(ξ_h = 1 - ε) - L(ξ_h = 1 + ε)) / 2ε for each example, with its sign.
 #[test]
 fn the_first_order_effect_is_the_signed_derivative_of_each_example() {
     for fixture in fixtures() {
@@ -196,7 +195,7 @@ fn the_first_order_effect_is_the_signed_derivative_of_each_example() {
     }
 }
 
-/// Of rows g of derivatives by example, importance is the mean of |g| and Fisher's score that of g²; of one example the square
+/// For derivatives g by example, importance is the mean of |g| and Fisher information the mean of g²; for a single example it is the square
 /// of its importance.
 #[test]
 fn fisher_is_the_mean_square_of_the_derivatives_of_examples() {
@@ -216,8 +215,8 @@ fn fisher_is_the_mean_square_of_the_derivatives_of_examples() {
     }
 }
 
-/// Kwon et al. (2022), Section 4.1, by hand: one gate for all examples of a batch, the loss its mean; 32 examples and 8, read in
-/// another order and in other batches.
+/// Kwon et al. (2022), Section 4.1, by hand: one gate for all examples of a batch, whose loss is the mean; batches of 32 and 8 examples,
+/// measured in another order and in other batches.
 #[test]
 fn fisher_by_batches_is_the_square_of_the_derivative_of_their_mean_losses() {
     for fixture in fixtures() {
@@ -247,8 +246,7 @@ fn fisher_by_batches_is_the_square_of_the_derivative_of_their_mean_losses() {
     }
 }
 
-/// The norm over channels of the root of the sum over examples of squared means over positions, from each example alone, which has
-/// no padding.
+/// Norm over channels of the root of the sum over examples of squared means over positions, computed from single examples, without padding.
 #[test]
 fn the_activation_norm_is_that_of_what_is_read_of_a_head() {
     let fixture = classifier(3);
@@ -270,7 +268,7 @@ fn the_activation_norm_is_that_of_what_is_read_of_a_head() {
     assert_close(&found, &expected, 1e-12, "activation norm");
 }
 
-/// With feed-forward blocks of zeros what leaves a layer is what its attention leaves, up to the epsilon of one more normalisation.
+/// With zero feed-forward layers, a layer's output is its attention sublayer's output, up to the epsilon of one more norm.
 #[test]
 fn similarity_is_the_cosine_around_a_module() {
     let Texts { model, texts } = classifier(3);
@@ -299,7 +297,7 @@ fn similarity_is_the_cosine_around_a_module() {
     assert!(found.iter().any(|(_, other)| (other - of_first).abs() > 1e-3), "{found:?}");
 }
 
-/// Batches of one example have no padding; whole ones have.
+/// Batches of one example have no padding; batches of all examples have.
 #[test]
 fn neither_batches_nor_their_order_nor_padding_change_a_mean() {
     for fixture in fixtures() {
@@ -322,7 +320,7 @@ fn neither_batches_nor_their_order_nor_padding_change_a_mean() {
     }
 }
 
-/// With heads masked, the derivative is taken where they are: another point, where their own gates are at 0.
+/// With heads masked, derivatives are taken at those gates, with the masked heads' gates at 0.
 #[test]
 fn importance_of_a_masked_model_is_that_at_its_gates() {
     for fixture in fixtures() {
@@ -349,7 +347,7 @@ fn importance_of_a_masked_model_is_that_at_its_gates() {
     }
 }
 
-/// By the triangle inequality, position by position; the last layer's one position makes it an equality there.
+/// By the triangle inequality over positions; in the last layer only one position counts, so both are equal.
 #[test]
 fn absolute_values_of_positions_add_up_to_at_least_that_of_their_sum() {
     let fixture = classifier(3);
@@ -365,7 +363,7 @@ fn absolute_values_of_positions_add_up_to_at_least_that_of_their_sum() {
     }
 }
 
-/// Queries of zeros attend uniformly: n keys have entropy ln n and a greatest weight of 1/n.
+/// Zero queries attend uniformly: n keys have entropy ln n and a maximum weight of 1/n.
 #[test]
 fn attention_without_preference_is_spread_evenly() {
     let Sentences { model, sources, targets } = translator();
@@ -376,7 +374,7 @@ fn attention_without_preference_is_spread_evenly() {
     let weights = Weights::from_tensors(model.weights().iter().map(silent));
     let fixture =
         Sentences { model: Translator::new(model.config().clone(), weights).unwrap(), sources, targets };
-    // 5 source tokens, the end symbol among them, and 7 target positions, of which the i-th sees i
+    // 5 source tokens, including the end token, and 7 target positions, of which the i-th sees i
     let measures = [Measure::Entropy, Measure::NormalisedEntropy, Measure::Confidence];
     let found = fixture.measure(&[0], &measures);
     let logarithms: f64 = (1..=7).map(|seen| f64::from(seen).ln()).sum();
@@ -392,7 +390,7 @@ fn attention_without_preference_is_spread_evenly() {
     }
 }
 
-/// The third source is the end symbol alone, and the only key that counts is none.
+/// The third source is the end token alone, so no key counts.
 #[test]
 fn the_end_symbol_gives_no_confidence() {
     let fixture = translator();

@@ -1,5 +1,5 @@
-//! Work that a new family takes: a table of names and choices, and an entry in a list of families. This one calls everything
-//! otherwise than BERT, but computes the same.
+//! What a new family requires: a table of names and choices, and an entry in a list of families. This one has no name in common with BERT,
+//! but computes what BERT computes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +56,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
     unused: &["pretraining."],
 };
 
-/// The names of BERT's tensors in this family.
+/// Names of BERT's tensors in this family.
 const RENAMED: [(&str, &str); 14] = [
     ("bert.embeddings.word_embeddings", "toy.tokens"),
     ("bert.embeddings.position_embeddings", "toy.places"),
@@ -74,7 +74,7 @@ const RENAMED: [(&str, &str); 14] = [
     ("bert.pooler.dense", "pool"),
 ];
 
-/// Query, key and value one behind the other, and these and the feed-forward maps as `[in, out]`.
+/// Fuses query, key and value, and transposes these and the feed-forward maps to `[in, out]`.
 fn fused(mut tensors: BTreeMap<String, Tensor>) -> Weights {
     for layer in (0..).map(|layer| format!("toy.blocks.{layer}.")) {
         if !tensors.contains_key(&format!("{layer}q.weight")) {
@@ -134,7 +134,7 @@ fn a_family_is_a_table_and_all_that_is_done_to_heads_works_on_it() {
     assert!(refusal.contains("model_type is `toy`, but it must be `bert` or `roberta`"), "{refusal}");
 }
 
-/// A Llama under another name, as it is and with a tensor more.
+/// A Llama under another name, unchanged and with an extra tensor.
 #[test]
 fn an_unknown_family_is_compared_with_those_that_are_known() {
     let llama = test_support::golden("families/llama").unwrap();

@@ -1,4 +1,4 @@
-//! Removing heads for real gives what masking them gives, on small random models, whatever the pattern.
+//! Removing heads gives the results of masking them, on small random models, for any pattern.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use tch::{Device, Kind, Tensor};
 const DOUBLE: (Kind, Device) = (Kind::Double, Device::Cpu);
 const SINGLE: (Kind, Device) = (Kind::Float, Device::Cpu);
 
-/// 3 layers of 4 heads of 5.
+/// 3 layers of 4 heads of width 5.
 ///
-/// `N(0, 1/hidden_size)` keeps the size of what a map is given. Twice as large weights multiply rounding errors in each
-/// layer: an f32 model is then up to 1.4e-5 away from itself in f64, heads removed or not.
+/// `N(0, 1/hidden_size)` preserves the scale of inputs. Twice as large weights would amplify rounding errors in each layer: an f32 model
+/// would differ by up to 1.4e-5 from its f64 copy, with or without heads removed.
 fn classifier(options: (Kind, Device)) -> Classifier {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
@@ -28,7 +28,7 @@ fn classifier(options: (Kind, Device)) -> Classifier {
     Classifier::random(config, 3, options).unwrap()
 }
 
-/// 2 encoder layers of 3 heads of 4, and 3 decoder layers of 2 heads of 6.
+/// 2 encoder layers of 3 heads of width 4, and 3 decoder layers of 2 heads of width 6.
 fn translator(options: (Kind, Device)) -> Translator {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": 19, "d_model": 12, "encoder_layers": 2,
@@ -67,7 +67,7 @@ fn masking(layout: &HeadLayout, heads: &HeadSet, options: (Kind, Device)) -> Gat
     Gates::masking(layout, std::slice::from_ref(heads), options).unwrap()
 }
 
-/// The derivatives of the losses as the weights of a model.
+/// Returns the gradients of the losses as the weights of a model.
 fn gradients(model: &Translator, gates: &Gates) -> Translator {
     let leaves = model.weights().iter();
     let leaves: Vec<(String, Tensor)> = leaves
@@ -83,8 +83,8 @@ fn gradients(model: &Translator, gates: &Gates) -> Translator {
     Translator::new(model.config().clone(), Weights::from_tensors(found)).unwrap()
 }
 
-/// A model that is trained with heads closed from the first step is one that is trained without them: closed heads have no gradient,
-/// and all else has that of the model from which they were cut out.
+/// Training with heads closed from the first step equals training without them: closed heads have no gradient, and all other gradients are
+/// those of the smaller model.
 #[test]
 fn closed_heads_get_no_gradient_and_all_else_that_of_a_model_without_them() {
     let model = translator(DOUBLE);
@@ -94,7 +94,7 @@ fn closed_heads_get_no_gradient_and_all_else_that_of_a_model_without_them() {
     let of_cut = gradients(&cut, &Gates::open(&cut.layout(), DOUBLE));
     for (removal, expected) in [(Removal::Zeros, &of_masked), (Removal::Cut, &of_cut)] {
         let found = of_masked.without_heads(&heads, removal).unwrap();
-        // a layer without heads has empty tensors, of which there is no maximum
+        // a layer without heads has empty tensors, which have no maximum
         for (name, tensor) in expected.weights().iter().filter(|(_, tensor)| tensor.numel() > 0) {
             let gap = gap(&found.weights().get(name).unwrap(), tensor);
             assert!(gap < 1e-10, "{removal:?}: {name}: {gap:e}");
@@ -104,13 +104,13 @@ fn closed_heads_get_no_gradient_and_all_else_that_of_a_model_without_them() {
     assert!(open.abs().max().double_value(&[]) > 1e-6, "the others do learn");
 }
 
-/// Any heads of a model but all of them.
+/// Draws any heads of a model but not all.
 fn some_of(layout: HeadLayout) -> impl Strategy<Value = HeadSet> {
     let heads = layout.heads();
     proptest::sample::subsequence(heads.clone(), 0..heads.len()).prop_map(HeadSet::from_iter)
 }
 
-/// A layer without heads among them.
+/// Returns all heads of one layer.
 fn whole_layer(layout: &HeadLayout) -> HeadSet {
     layout.heads().into_iter().filter(|id| id.layer_index() == 1).collect()
 }
@@ -147,7 +147,7 @@ proptest! {
         }
     }
 
-    /// With the heads that are left masked one by one too.
+    /// The remaining heads are also masked one by one.
     #[test]
     fn a_pruned_model_can_be_masked_and_pruned_further(heads in some_of(classifier(DOUBLE).layout())) {
         let model = classifier(DOUBLE);
@@ -179,7 +179,7 @@ fn a_layer_without_heads_leaves_the_bias_of_its_output() {
     assert!(gap(&logits(&pruned, &Gates::open(&pruned.layout(), DOUBLE)), &masked) < 1e-10);
 }
 
-/// Beam search keeps keys and values of the decoder, of which a layer without heads has none.
+/// Beam search caches keys and values of the decoder, which a layer without heads lacks.
 #[test]
 fn a_pruned_translator_translates_as_the_masked_one() {
     let some: HeadSet = "enc-enc:1:2+enc-dec:1:1+dec-dec:3:2".parse().unwrap();
@@ -208,8 +208,7 @@ fn a_pruned_translator_translates_as_the_masked_one() {
     }
 }
 
-/// With what all heads read in other texts in the place of what they read, shorter ones begun anew, a translation has the score
-/// that it has teacher forced.
+/// If all head outputs are replaced by those on other, possibly shorter texts, a translation's score equals its teacher-forced score.
 #[test]
 fn a_translation_under_resampling_has_the_score_of_its_loss() {
     let (stopping, length_limit, length_penalty) = (Stopping::Exact, (1.0, 4), 1.0);
@@ -239,13 +238,13 @@ fn a_translation_under_resampling_has_the_score_of_its_loss() {
     }
 }
 
-/// The tokens of a translation with the end symbol, if the search came to it.
+/// Returns the tokens of a translation, with the end token if the search reached it.
 fn read(model: &Translator, found: &Translation) -> Vec<u32> {
     let end = (found.tokens.len() < found.steps).then_some(model.config().eos_token_id);
     found.tokens.iter().copied().chain(end).collect()
 }
 
-/// Of gradients and of attention weights alike, on the explicit path, a layer without heads included.
+/// Based on gradients and on attention weights, on the explicit path, including a layer without heads.
 #[test]
 fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
     let model = classifier(DOUBLE);

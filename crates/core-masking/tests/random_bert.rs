@@ -1,4 +1,4 @@
-//! Truths about any BERT classifier, tested on small random ones in double precision.
+//! Properties of any BERT classifier, tested on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tch::{Device, Kind, Tensor};
 const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 const SINGLE: (Kind, Device) = (Kind::Float, Device::Cpu);
 
-/// 3 layers of 4 heads of 5, 23 words, 13 positions, 3 classes; weights large enough for heads to matter.
+/// 3 layers of 4 heads of width 5, 23 words, 13 positions, 3 classes; weights are large enough for heads to matter.
 fn config() -> ClassifierConfig {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
@@ -86,13 +86,13 @@ fn dropout_draws_from_its_seed_and_is_off_in_evaluation() {
 fn what_the_tables_have_no_row_for_is_refused() {
     let model = model(OPTIONS);
     let refusal = |ids: &[u32], segments: &[u32]| model.batch(&[(ids, segments)]).unwrap_err().to_string();
-    assert_eq!(refusal(&[23], &[0]), "token 23 lies outside the embeddings, which have 23 rows");
-    assert_eq!(refusal(&[1], &[2]), "segment 2 lies outside the embeddings, which have 2 rows");
+    assert_eq!(refusal(&[23], &[0]), "token 23 is outside the embeddings, which have 23 rows");
+    assert_eq!(refusal(&[1], &[2]), "segment 2 is outside the embeddings, which have 2 rows");
     let long = [1; 14];
     assert_eq!(refusal(&long, &[0; 14]), "a text of 14 tokens is longer than the 13 positions of the model");
 }
 
-/// Writes the model with other tensor names; `None` leaves a tensor out.
+/// Writes the model with renamed tensors; `None` drops a tensor.
 fn save_renamed(folder: &Path, rename: impl Fn(&str) -> Option<String>) -> Classifier {
     let saved = model(SINGLE);
     saved.save(folder).unwrap();
@@ -102,7 +102,7 @@ fn save_renamed(folder: &Path, rename: impl Fn(&str) -> Option<String>) -> Class
     saved
 }
 
-/// As TensorFlow named normalisations, without the prefix, and with the heads of pretraining.
+/// TensorFlow's names of norms, no prefix, and pretraining heads.
 #[test]
 fn folders_of_all_ages_are_understood() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ fn a_missing_classifier_is_new_for_fine_tuning_and_an_error_otherwise() {
     assert_eq!(weight(&again), weight(&pretrained.model), "initial weights depend on the seed alone");
 }
 
-/// Others in number, in name or in order; a pooler of another size is no such thing.
+/// Classes that differ in number, names or order; but a pooler of another size is refused.
 #[test]
 fn a_classifier_for_other_classes_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn a_classifier_for_other_classes_is_replaced() {
     assert!(message.contains("tensor `bert.pooler.dense.bias` is [7]"), "{message}");
 }
 
-/// One, as a regression head has it, for tensors of three, or none.
+/// One, as for regression, although tensors have three, or none.
 #[test]
 fn the_classes_of_a_pretrained_folder_do_not_matter() {
     let folder = tempfile::tempdir().unwrap();

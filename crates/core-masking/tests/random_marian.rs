@@ -1,5 +1,5 @@
-//! Truths about any translator, on small models with random weights: decoding agrees with the forward pass, with
-//! exhaustive search and with itself in other company.
+//! Properties of any translator, tested on small random models: decoding agrees with the forward pass and with exhaustive search, and does
+//! not depend on the batch.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod loud;
 
@@ -36,19 +36,19 @@ fn open(model: &Translator) -> Gates {
     Gates::open(&model.layout(), model.options())
 }
 
-/// Log-probability of `target`, end symbol included, over its length: what a beam search maximises.
+/// Returns the log-probability of `target`, including the end token, divided by its length: the objective of beam search.
 fn teacher_forced_score(model: &Translator, source: &[u32], target: &[u32]) -> f64 {
     let batch = PairBatch::new(model, &[source], &[target]);
     -model.losses(&batch, &open(model), &ModelDropout::OFF).double_value(&[0]) / target.len() as f64
 }
 
-/// Gap between the scores of two translations; greedy search leaves none.
+/// Returns the gap between the scores of two translations; 0 for greedy search, which has none.
 fn score_gap(one: &Translation, other: &Translation) -> f64 {
     assert_eq!(one.score.is_some(), other.score.is_some());
     one.score.zip(other.score).map_or(0.0, |(one, other)| (one - other).abs())
 }
 
-/// Every sequence of up to `limit` tokens that ends with the end symbol.
+/// Returns every sequence of up to `limit` tokens that ends with the end token.
 fn all_targets(words: std::ops::Range<u32>, limit: usize) -> Vec<Vec<u32>> {
     let mut open = vec![Vec::new()];
     let mut finished = Vec::new();
@@ -62,8 +62,8 @@ fn all_targets(words: std::ops::Range<u32>, limit: usize) -> Vec<Vec<u32>> {
     finished
 }
 
-/// A beam that is wide enough to drop nothing must find the best of all sequences: 3 words, up to 3 tokens, so at
-/// most 3 * 3 hypotheses with 4 continuations each.
+/// A beam wide enough to drop nothing must find the best of all sequences: 3 words, up to 3 tokens, so at most 3 * 3 hypotheses with 4
+/// continuations each.
 #[test]
 fn a_wide_exact_beam_finds_the_best_of_all_translations() {
     for seed in 0..6 {
@@ -91,8 +91,8 @@ fn set(names: &[&str]) -> HeadSet {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
-/// However many variants are rows of one batch and whatever an earlier call left; encoder layers below the first masked
-/// head are shared, those above are not.
+/// For any number of variants per batch and with or without an earlier call's trunk. Only encoder layers before the first masked head are
+/// shared.
 #[test]
 fn head_sets_together_translate_as_alone() {
     let wide = loud::translator(TranslatorConfig { max_position_embeddings: 50, ..config(23) }, 9);
@@ -121,7 +121,7 @@ fn head_sets_together_translate_as_alone() {
         }
         for together in [1, 2, 5] {
             let mut trunk = None;
-            // the last ones begin below where the others stopped
+            // the last sets start before the layer at which earlier ones stopped
             for range in [0..1, 2..3, 1..2, 0..5, 4..5] {
                 let variants = model.variants(&sets[range.clone()], rescale).unwrap();
                 let (found, left) =
@@ -138,8 +138,8 @@ fn head_sets_together_translate_as_alone() {
     }
 }
 
-/// In single precision too, where keys and values are kept otherwise: sentences of all lengths, some of which must end with their
-/// first token, each under gates of its own.
+/// Also in single precision, which uses another cache: sentences of all lengths, some of which must end with their first token, each under
+/// different gates.
 #[test]
 fn sentences_that_end_at_different_times_translate_as_alone() {
     let single = (Kind::Float, Device::Cpu);
@@ -176,7 +176,7 @@ fn sentences_that_end_at_different_times_translate_as_alone() {
     }
 }
 
-/// The smoothed loss written out over the whole vocabulary, against the shortcut that avoids it.
+/// Compares the smoothed loss, written out over the whole vocabulary, with the shortcut.
 #[test]
 fn label_smoothing_spreads_over_the_whole_vocabulary() {
     let model = model(23, 5);

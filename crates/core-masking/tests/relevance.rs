@@ -1,4 +1,4 @@
-//! Relevance by its definition: the Jacobian of each step, by autograd, on small random models in double precision.
+//! Relevance by definition, with the Jacobian of each step from autograd, on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod loud;
 
@@ -17,7 +17,7 @@ const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 const D_HEAD: i64 = 3;
 const EPSILON: f64 = 1e-5;
 
-/// An encoder of 2 layers with 2 heads of 3, a feed-forward block of 5.
+/// An encoder of 2 layers with 2 heads of width 3 and a feed-forward width of 5.
 fn classifier(config: ClassifierConfig) -> Classifier {
     let config = ClassifierConfig {
         hidden_size: 6,
@@ -37,7 +37,7 @@ fn classifier(config: ClassifierConfig) -> Classifier {
     Classifier::new(quiet.config().clone(), Weights::from_tensors(weights)).unwrap()
 }
 
-/// With the configuration of a reference model of this family.
+/// Uses the configuration of a reference model of this family.
 fn of_family(family: &str) -> Classifier {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden/more");
     classifier(Classifier::load(&folder.join(family), OPTIONS).unwrap().config().clone())
@@ -64,7 +64,7 @@ fn pair(model: &Translator) -> PairBatch {
 
 type Step<'a> = &'a dyn Fn(&[Tensor]) -> Tensor;
 
-/// `[outputs, inputs]`, all inputs one after another.
+/// Returns `[outputs, inputs]`, all inputs concatenated.
 fn jacobian(step: Step<'_>, inputs: &[Tensor]) -> Tensor {
     let leaves: Vec<Tensor> = inputs.iter().map(|input| input.copy().set_requires_grad(true)).collect();
     let output = step(&leaves).flatten(0, -1);
@@ -78,7 +78,7 @@ fn jacobian(step: Step<'_>, inputs: &[Tensor]) -> Tensor {
     Tensor::stack(&(0..output.numel() as i64).map(row).collect::<Vec<_>>(), 0)
 }
 
-/// The rule for one step, whose inputs are one sample: relevance of each input.
+/// Applies the rule for one step of one sample: returns the relevance of each input.
 fn divide(step: Step<'_>, inputs: &[Tensor], relevance: &Tensor) -> Vec<Tensor> {
     if relevance.abs().sum(None).double_value(&[]) == 0.0 {
         return inputs.iter().map(Tensor::zeros_like).collect();
@@ -95,13 +95,13 @@ fn divide(step: Step<'_>, inputs: &[Tensor], relevance: &Tensor) -> Vec<Tensor> 
     found.split_with_sizes(sizes, 0).iter().zip(inputs).map(|(own, input)| own.view_as(input)).collect()
 }
 
-/// A step at each position alone.
+/// Applies a step at each position separately.
 fn at_each(step: Step<'_>, x: &Tensor, relevance: &Tensor) -> Tensor {
     let at = |place| divide(step, &[x.get(place)], &relevance.get(place)).remove(0);
     Tensor::stack(&(0..x.size()[0]).map(at).collect::<Vec<_>>(), 0)
 }
 
-/// Steps on the weights of a model.
+/// Forward steps with the weights of a model.
 struct Steps<'a> {
     weights: &'a Weights,
     activate: fn(&Tensor) -> Tensor,
@@ -112,12 +112,12 @@ struct Steps<'a> {
 enum Reads {
     /// The bias of self-attention.
     Own(Tensor),
-    /// The encoder's states.
+    /// The encoder states.
     Memory(Tensor),
     Nothing,
 }
 
-/// A sublayer: the names of its maps, without those of attention in front if it has none, and of its norm.
+/// A sublayer. `maps` starts with the maps of attention, if the sublayer has any.
 struct Sublayer {
     reads: Reads,
     maps: Vec<String>,
@@ -141,7 +141,7 @@ impl Steps<'_> {
         self.weights.get(name).unwrap()
     }
 
-    /// Weight and bias of maps that are taken together.
+    /// Returns weight and bias of maps that are treated as one.
     fn parts(&self, names: &[String]) -> [Tensor; 2] {
         ["weight", "bias"].map(|part| {
             let parts = names.iter().map(|name| self.weight(&format!("{name}.{part}")));
@@ -164,7 +164,7 @@ impl Steps<'_> {
         x.layer_norm(weight.size(), Some(&weight), Some(&bias), EPSILON, false)
     }
 
-    /// Scores of queries and keys with what they owe to distances: He et al. (2021), Equation 4.
+    /// Returns scores of queries and keys with position terms: He et al. (2021), Equation 4.
     fn scores(&self, maps: &[String], query: &Tensor, key: &Tensor) -> Tensor {
         let content = query.matmul(&key.transpose(-2, -1));
         let Some(prefix) = self.distances else { return content / (D_HEAD as f64).sqrt() };
@@ -205,7 +205,7 @@ impl Steps<'_> {
         self.norm(&sublayer.norm, &(&sublayer.x + &sublayer.added))
     }
 
-    /// Relevance of the input of the last map, of `x` and of the memory, if it is read.
+    /// Returns the relevance of the input of the last map, of `x` and, for cross-attention, of the memory.
     fn down(&self, sublayer: &Sublayer, relevance: &Tensor) -> [Tensor; 3] {
         let Sublayer { reads, maps, norm, x, parts, inner, added } = sublayer;
         let of_sum = at_each(&|x| self.norm(norm, &x[0]), &(x + added), relevance);
@@ -245,7 +245,7 @@ fn assert_close(found: &[f64], expected: &[f64], what: &str) {
     }
 }
 
-/// Compares heads of a module with the relevance of its context, for one target position.
+/// Compares a module's heads with the relevance of its head outputs, for one target position.
 fn assert_heads(found: &Relevance, (attention, layer, target): (Attention, usize, usize), context: &Tensor) {
     let sums = by_head(context).sum_dim_intlist([1_i64, 2].as_slice(), false, None);
     let expected = Vec::<f64>::try_from(sums).unwrap();
@@ -265,7 +265,7 @@ fn names(prefix: &str, parts: &[&str]) -> Vec<String> {
     parts.iter().map(|part| format!("{prefix}.{part}")).collect()
 }
 
-/// Relevance of a classifier that pools the first position, whose maps have these names.
+/// Checks a classifier that pools the first position and whose maps have these names.
 fn check_classifier(
     model: &Classifier,
     prefix: &str,
@@ -317,7 +317,7 @@ fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
     check_classifier(&model, "bert", maps, &steps, Tensor::tanh);
 }
 
-/// Relevance reaches queries and keys through products with embeddings of distances, too.
+/// Relevance also reaches queries and keys through products with embeddings of distances.
 #[test]
 fn relevance_with_embeddings_of_distances_is_that_of_written_out_jacobians() {
     let model = of_family("deberta-v2");
@@ -327,7 +327,7 @@ fn relevance_with_embeddings_of_distances_is_that_of_written_out_jacobians() {
     check_classifier(&model, "deberta", maps, &steps, |x| x.gelu("none"));
 }
 
-/// Sublayers of a layer of Marian.
+/// Returns the sublayers of a Marian layer.
 fn marian_layer(
     steps: &Steps<'_>,
     (side, layer): (&str, usize),
@@ -412,7 +412,7 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
     assert_eq!(found.left.len(), 3, "three target positions");
 }
 
-/// Sines and cosines as Marian has them: those of even dimensions first.
+/// Marian's sinusoids: all sines first, then all cosines.
 fn positions(model: &Translator, length: i64) -> Tensor {
     let width = model.config().d_model;
     let entry = |place: i64| {
@@ -426,7 +426,7 @@ fn positions(model: &Translator, length: i64) -> Tensor {
     Tensor::from_slice(&table).view([length, width])
 }
 
-/// A module without heads has no relevance, and the residual stream hands on the rest.
+/// A module without heads has no relevance; the residual stream passes it on.
 #[test]
 fn relevance_passes_a_layer_without_heads() {
     let model = translator();

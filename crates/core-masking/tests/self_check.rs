@@ -1,4 +1,4 @@
-//! A model that does not obey its gates is refused when it is opened.
+//! A model that ignores its gates is refused when it is opened.
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -20,7 +20,7 @@ fn logits(model: &Classifier) -> Tensor {
     model.forward(&texts, &Gates::open(&model.layout(), OPTIONS), &ModelDropout::OFF)
 }
 
-/// The model in two files, every second tensor in the second; returns what the index says.
+/// Writes the model to two files, every second tensor to the second; returns the contents of the index.
 fn split(folder: &Path) -> BTreeMap<String, String> {
     fs::copy(whole().join("config.json"), folder.join("config.json")).unwrap();
     let weights = Weights::read(&whole().join("model.safetensors"), OPTIONS).unwrap();

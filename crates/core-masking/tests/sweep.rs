@@ -1,4 +1,4 @@
-//! Head sets that are evaluated together give what each gives alone, on small random models in double precision.
+//! Head sets evaluated together give the results of separate evaluation, on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use core_masking::classifier::Inputs;
 use core_masking::{Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, HeadSet, ModelDropout};
@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 
 const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
-/// 4 layers of 4 heads of 3.
+/// 4 layers of 4 heads of width 3.
 fn model() -> Classifier {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 12, "num_hidden_layers": 4,
@@ -36,7 +36,7 @@ fn gap(left: &Tensor, right: &Tensor) -> f64 {
     (left - right).abs().max().double_value(&[])
 }
 
-/// Any sets, the intact model and all heads of a layer among them, some of them twice.
+/// Draws any sets, possibly repeated, including no heads and all heads of a layer.
 fn sets(layout: &HeadLayout) -> impl Strategy<Value = Vec<HeadSet>> {
     let heads = layout.heads();
     let set = proptest::sample::subsequence(heads.clone(), 0..heads.len()).prop_map(HeadSet::from_iter);
@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// Heads that are cut out, the first of a layer and those of a whole layer among them, are in no set.
+    /// No set contains removed heads, among them the first of a layer and all of another.
     #[test]
     fn a_pruned_model_is_swept_too(heads in proptest::sample::subsequence((1..=4).collect::<Vec<_>>(), 0..4), together in 1_usize..4) {
         let removed: HeadSet = ["self:1:1", "self:2:1", "self:2:2", "self:2:3", "self:2:4"]
@@ -81,7 +81,7 @@ proptest! {
         }
     }
 
-    /// A later call may start where an earlier one stopped, or below, where it starts anew.
+    /// A later call may start where an earlier one stopped; for an earlier layer it starts from the embeddings.
     #[test]
     fn what_is_left_serves_the_next_call(first in sets(&model().layout()), second in sets(&model().layout())) {
         let model = model();
@@ -98,7 +98,7 @@ proptest! {
     }
 }
 
-/// Such as a split that is cut into batches in another way.
+/// For example after a split was batched differently.
 #[test]
 fn a_trunk_of_a_batch_of_another_size_is_not_used() {
     let model = model();

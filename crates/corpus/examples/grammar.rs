@@ -1,4 +1,4 @@
-//! Prints sentence pairs of the demo language, tab between source and target: `grammar <pairs> <seed>`.
+//! Prints sentence pairs of the demo language, with a tab between source and target: `grammar <pairs> <seed>`.
 use std::io::Write;
 
 use corpus::grammar::{Domain, generate};

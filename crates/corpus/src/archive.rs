@@ -24,7 +24,7 @@ impl<'a> Archive<'a> {
         Ok(Self { path, zip })
     }
 
-    /// The names of its members, in its order.
+    /// Returns the names of the members, in archive order.
     pub(crate) fn members(&self) -> Result<Vec<String>, Error> {
         let names = self.zip.file_names().map(|name| name.map(String::from));
         names
@@ -32,7 +32,7 @@ impl<'a> Archive<'a> {
             .map_err(|error| Error::of(self.path, format!("a name in it cannot be read ({error})")))
     }
 
-    /// The content of `member`.
+    /// Reads `member`; refuses one that decompresses to more than [`compressed::most`] bytes.
     pub(crate) fn read(&mut self, member: &str) -> Result<Vec<u8>, Error> {
         let (path, shown) = (self.path, excerpt(member));
         let fault = |error: io::Error| Error::of(path, format!("`{shown}` cannot be read ({error})"));
@@ -50,16 +50,14 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// A file to take out of an archive: its name there, and where it goes.
+/// A file to extract: its name in the archive, and the path to write it to.
 pub(crate) type Wanted = (String, PathBuf);
 
-/// Writes all of `wanted` out of a zip archive.
 pub(crate) fn unzip(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
     let mut zip = Archive::open(path)?;
     wanted.iter().try_for_each(|(member, to)| fs::write(to, zip.read(member)?).map_err(Error::writing(to)))
 }
 
-/// Writes all of `wanted` out of a gzipped tar archive.
 pub(crate) fn untar(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
     let torn = |error: io::Error| {
         Error::of(path, format!("not a complete gzipped tar archive ({})", excerpt(&error.to_string())))
@@ -78,7 +76,7 @@ pub(crate) fn untar(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
             found[place] = true;
         }
     }
-    // To the end, where gzip has its checksum.
+    // Reads to the end, because gzip's checksum comes last.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(torn)?;
     match wanted.iter().zip(found).find(|(_, found)| !found) {
         Some(((member, _), _)) => Err(lacking(path, member)),

@@ -1,29 +1,28 @@
-//! Batches of sentences of like length, bounded by their size in tokens with padding.
+//! Batches of sentences of similar length, with a limit on their padded size in tokens.
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// Tokens of a sentence pair: source, target.
+/// Number of source tokens and of target tokens of a sentence pair.
 pub type Lengths = (usize, usize);
 
-/// Batches that are sorted by length together.
+/// Maximum number of batches that [`length_grouped`] sorts by length together.
 const POOL: usize = 50;
 
-/// Batches of indices into `lengths`, shortest sentences first, equal ones in their given order.
+/// Returns batches of indices into `lengths`, shortest sentences first; sentences of equal length keep their order.
 ///
-/// A batch takes rows x longest side ≤ `max_tokens`, the longest side being that of its source or
-/// of its target, whichever is longer; a sentence that alone exceeds the bound is alone in its batch.
+/// The padded size of a batch, its rows times its longest source or target, is at most `max_tokens`. A longer sentence forms a batch alone.
 pub fn length_sorted(lengths: &[Lengths], max_tokens: usize) -> Vec<Vec<usize>> {
     group((0..lengths.len()).collect(), lengths, max_tokens)
 }
 
-/// [`length_sorted`] for texts without a counterpart.
+/// Returns the batches of [`length_sorted`] for texts without translations.
 pub fn shortest_first(lengths: impl Iterator<Item = usize>, max_tokens: usize) -> Vec<Vec<usize>> {
     let lengths: Vec<Lengths> = lengths.map(|length| (length, 0)).collect();
     length_sorted(&lengths, max_tokens)
 }
 
-/// Batches of `rows` texts of like length, the longest first, the last one perhaps of fewer.
+/// Returns batches of `rows` texts, longest texts first; the last batch may be smaller.
 ///
 /// # Panics
 /// If `rows` is 0.
@@ -34,8 +33,8 @@ pub fn longest_first_rows(lengths: impl Iterator<Item = usize>, rows: usize) -> 
     order.chunks(rows).map(<[usize]>::to_vec).collect()
 }
 
-/// The batches of one epoch: as [`length_sorted`], but equally long sentences meet in random
-/// company and the batches come in random order. Another epoch is another seed.
+/// Returns the batches of one epoch. Unlike in [`length_sorted`], sentences of equal length are grouped at random and the batches come in
+/// random order. Every epoch needs another seed.
 pub fn shuffled(lengths: &[Lengths], max_tokens: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut order: Vec<usize> = (0..lengths.len()).collect();
@@ -45,9 +44,9 @@ pub fn shuffled(lengths: &[Lengths], max_tokens: usize, seed: u64) -> Vec<Vec<us
     batches
 }
 
-/// The batches of one epoch, each of `rows` texts, the last one perhaps of fewer: texts meet in random company, but for
-/// being sorted by length within pools of at most [`POOL`] batches, which spares half of the padding. Batches come in
-/// random order. This is `group_by_length` of transformers' `Trainer`.
+/// Returns the batches of one epoch in random order, each of `rows` texts; the last one may be smaller. Texts are shuffled, then sorted by
+/// length within pools of at most [`POOL`] batches, which saves half of the padding. The pools are those of `group_by_length` in
+/// transformers' `Trainer`, where batches are not shuffled.
 ///
 /// # Panics
 /// If `rows` is 0.
@@ -55,7 +54,7 @@ pub fn length_grouped(lengths: &[usize], rows: usize, seed: u64) -> Vec<Vec<usiz
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.shuffle(&mut rng);
-    let pool = rows * (lengths.len() / rows / 4).clamp(1, POOL); // a pool of all texts would meet alike every epoch
+    let pool = rows * (lengths.len() / rows / 4).clamp(1, POOL); // one pool of all texts would give equal batches in every epoch
     order.chunks_mut(pool).for_each(|pool| pool.sort_by_key(|&index| lengths[index]));
     let mut batches: Vec<Vec<usize>> = order.chunks(rows).map(<[usize]>::to_vec).collect();
     batches.shuffle(&mut rng);
@@ -64,11 +63,11 @@ pub fn length_grouped(lengths: &[usize], rows: usize, seed: u64) -> Vec<Vec<usiz
 
 /// Sorts `order` by length, keeping the order of ties, and cuts it into batches.
 fn group(mut order: Vec<usize>, lengths: &[Lengths], max_tokens: usize) -> Vec<Vec<usize>> {
-    // The padded size of a batch depends on its longest side, so that is what is sorted by first.
+    // The longer side comes first because it decides the padded size of a batch.
     order.sort_by_key(|&index| (longest_side(lengths[index]), lengths[index]));
     let mut batches: Vec<Vec<usize>> = Vec::new();
     for index in order {
-        let side = longest_side(lengths[index]); // the longest of the batch so far, by the sorting
+        let side = longest_side(lengths[index]); // the longest of the batch so far, since `order` is sorted
         match batches.last_mut() {
             Some(batch) if (batch.len() + 1) * side <= max_tokens => batch.push(index),
             _ => batches.push(vec![index]),
@@ -113,8 +112,8 @@ mod tests {
         assert_eq!(batches, [vec![1, 4], vec![3, 0], vec![2]]);
     }
 
-    /// 4,000 texts of lengths 1 to 100: random batches of 8 are padded to the longest of them, 89 on average, which is
-    /// 76 % more than the mean of 50.5; grouped ones must stay below a tenth.
+    /// 4,000 texts of 1 to 100 tokens. The longest of 8 random texts has 89 tokens on average, 76% more than the mean of 50.5; grouped
+    /// batches must have less than 10% of padding.
     #[test]
     fn grouping_by_length_spares_padding() {
         let lengths: Vec<usize> = (0..4_000).map(|index| index % 100 + 1).collect();
@@ -151,7 +150,7 @@ mod tests {
     #[test]
     fn sorting_is_by_the_longer_side_and_ties_keep_their_order() {
         let lengths = [(5, 2), (1, 1), (2, 5), (1, 1), (9, 9)];
-        // Sides 5, 1, 5, 1, 9: two rows of 1, two rows of 5 (10 tokens), one row of 9.
+        // Longer sides 5, 1, 5, 1, 9 give two rows of 1, two rows of 5 (10 tokens) and one row of 9.
         assert_eq!(length_sorted(&lengths, 10), [vec![1, 3], vec![2, 0], vec![4]]);
         assert_ne!(shuffled(&[(3, 3); 60], 12, 1), shuffled(&[(3, 3); 60], 12, 2), "epochs differ");
     }

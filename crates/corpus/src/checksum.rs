@@ -1,5 +1,5 @@
-//! SHA-256 in lower-case hexadecimal: of files, and of the texts of a split, for which it does not matter how their files are laid
-//! out or compressed.
+//! SHA-256 checksums in lower-case hexadecimal, of files and of the texts of a split. The latter do not depend on the layout or compression
+//! of the files.
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::documents::Document;
 use crate::labelled::{Example, Input};
 use crate::parallel::ParallelText;
 
-/// Of a file. The same text can be compressed in more than one way, so that of a gzip file (`.gz`) is that of its text; where it is
-/// torn, the sum is what is wrong with it.
+/// Returns the checksum of a file. For a gzip file (`.gz`) it is the checksum of the decompressed text, which can be compressed in more
+/// than one way; for a truncated one, a description of the fault takes its place.
 pub(crate) fn of_file(path: &Path, is_gzip: bool) -> Result<String, Error> {
     let sum = |mut content: Box<dyn Read>| {
         let mut hasher = Sha256::new();
@@ -28,7 +28,7 @@ pub(crate) fn of_file(path: &Path, is_gzip: bool) -> Result<String, Error> {
     File::open(path).and_then(|file| sum(Box::new(file))).map_err(Error::reading(path))
 }
 
-/// Of sentences with their translations.
+/// Returns the checksum of sentences with their references.
 pub fn of_pairs(text: &ParallelText) -> String {
     let mut hasher = Sha256::new();
     for (row, source) in text.source.iter().enumerate() {
@@ -42,7 +42,7 @@ pub fn of_pairs(text: &ParallelText) -> String {
     format!("{:x}", hasher.finalize())
 }
 
-/// Of texts or images with their labels; of an image its file's bytes count, not its name.
+/// Returns the checksum of labelled examples. An image counts with the bytes of its file, not with its name.
 pub fn of_examples(examples: &[Example]) -> String {
     let parts = |Example { input, label }: &Example| {
         let own = match input {
@@ -55,7 +55,7 @@ pub fn of_examples(examples: &[Example]) -> String {
     of_parts(examples.iter().flat_map(parts))
 }
 
-/// Of documents, and of what is given of each, if anything is.
+/// Returns the checksum of documents, and of how much of each is given rather than predicted.
 pub fn of_documents(documents: &[Document]) -> String {
     let parts = |Document { text, given, .. }: &Document| {
         let given = (*given > 0).then(|| format!("{given} bytes are given"));
@@ -64,12 +64,12 @@ pub fn of_documents(documents: &[Document]) -> String {
     of_parts(documents.iter().flat_map(parts))
 }
 
-/// Of questions with their choices, answers and groups.
+/// Returns the checksum of questions with their choices, answers and groups.
 pub fn of_questions(questions: &[Choice]) -> String {
     let parts = |Choice { context, contexts, choices, delimiter, answer, group }: &Choice| {
         let known = [format!("{answer} of {}", choices.len()), format!("{group:?}"), context.clone()];
         let all = known.into_iter().chain(choices.iter().cloned());
-        // absent where choices share one context and a space precedes them
+        // `contexts` and `delimiter` count only if they are given
         let own = (!contexts.is_empty()).then(|| format!("contexts {contexts:?}"));
         let delimiter = delimiter.as_ref().map(|delimiter| format!("delimiter {delimiter:?}"));
         all.chain(own).chain(delimiter).collect::<Vec<_>>()
@@ -77,7 +77,7 @@ pub fn of_questions(questions: &[Choice]) -> String {
     of_parts(questions.iter().flat_map(parts))
 }
 
-/// Of parts with their lengths, since texts may hold any character.
+/// Hashes every part after its length, since texts may contain any separator.
 fn of_parts(parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {

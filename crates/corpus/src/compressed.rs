@@ -1,5 +1,5 @@
-//! What a file is by its first bytes, whatever its name: text, compressed text, a table in binary, or something to refuse. Compressed
-//! files may claim to hold more than any machine has room for.
+//! Recognises files by their first bytes rather than their names: text, compressed text, a binary table, or something to refuse. Limits the
+//! size of decompressed files.
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -8,17 +8,16 @@ use flate2::read::MultiGzDecoder;
 
 use crate::Error;
 
-/// The most bytes that a compressed file may hold: more than any data set of this project.
+/// Maximum bytes that a compressed file may decompress to: more than any data set of this project.
 const MOST: u64 = 4 << 30;
-/// Bytes that any compressed file may hold, however small it is.
+/// Bytes that even the smallest compressed file may decompress to.
 const ALWAYS: u64 = 64 << 20;
-/// The most bytes for each compressed one, beyond [`ALWAYS`]. Text comes to 10 at most; 1,000 is what gzip can do.
+/// Maximum bytes per compressed byte, beyond [`ALWAYS`]. Text reaches at most 10; gzip can reach 1,000.
 const RATIO: u64 = 200;
 
-/// What a file is.
+/// Kind of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Bytes as they are.
     Plain,
     Gzip,
     Zstd,
@@ -29,11 +28,11 @@ pub(crate) enum Content {
     ArrowStream,
     /// A folder of `save_to_disk`.
     Saved,
-    /// What nobody reads here, and what to do.
+    /// Not supported; names the format and the remedy.
     Other(&'static str),
 }
 
-/// First bytes of files.
+/// Magic numbers.
 const BEGINNINGS: [(&[u8], Content); 8] = [
     (b"\x1f\x8b", Content::Gzip),
     (b"\x28\xb5\x2f\xfd", Content::Zstd),
@@ -44,13 +43,13 @@ const BEGINNINGS: [(&[u8], Content); 8] = [
     (b"\xd0\xcf\x11\xe0", Content::Other(EXCEL)),
     (b"FEA1", Content::Other("Feather of version 1: write it again with pandas' `to_feather`")),
 ];
-/// `{}` is the path.
+/// `{}` is replaced by the path.
 const EXCEL: &str = "an Excel workbook: python3 -c \"import pandas, sys; pandas.read_excel(sys.argv[1]).to_csv(sys.argv[2], \
                      index=False)\" '{}' table.csv converts it";
 const ZIP: &str = "a zip archive, whose name must end in .zip";
 
 impl Content {
-    /// Finds out what the file or folder at `path` is.
+    /// Detects the content of the file or folder at `path`.
     pub(crate) fn of(path: &Path) -> Result<Self, Error> {
         if path.join("state.json").is_file() || path.join("dataset_dict.json").is_file() {
             return Ok(Self::Saved);
@@ -63,20 +62,20 @@ impl Content {
         Ok(match found {
             Some((_, Self::Other(ZIP))) if is_workbook => Self::Other(EXCEL),
             Some((_, content)) => *content,
-            // torn, or not compressed
+            // truncated, or not compressed: the decoder will refuse it
             None if path.extension().is_some_and(|ending| ending == "gz") => Self::Gzip,
             None if path.extension().is_some_and(|ending| ending == "zst") => Self::Zstd,
             None => Self::Plain,
         })
     }
 
-    /// True for tables in binary, whose columns have names and types.
+    /// Returns true for binary tables, whose columns have names and types.
     pub(crate) fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow | Self::ArrowStream | Self::Saved)
     }
 }
 
-/// Reads a file of bytes, decompressed if it is gzip or zstd.
+/// Reads a file, and decompresses gzip and zstd.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = match Content::of(path)? {
@@ -96,17 +95,17 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     read.map(|_| bytes).map_err(Error::reading(path))
 }
 
-/// The most bytes that `compressed` bytes may become.
+/// Returns the maximum number of bytes that `compressed` bytes may decompress to.
 pub(crate) fn most(compressed: u64) -> u64 {
     compressed.saturating_mul(RATIO).clamp(ALWAYS, MOST)
 }
 
-/// The content of the gzip file at `path`, which ends with an error where it is too long.
+/// Opens a gzip file; reading fails once its content exceeds [`most`].
 pub(crate) fn gzip(path: &Path) -> io::Result<impl Read + use<>> {
     bounded(path, |file| Ok(MultiGzDecoder::new(file)))
 }
 
-/// The content of the zstd file at `path`, as [`gzip`].
+/// Opens a zstd file with the limit of [`gzip`].
 fn zstd(path: &Path) -> io::Result<impl Read + use<>> {
     bounded(path, zstd::Decoder::with_buffer)
 }
@@ -119,7 +118,7 @@ fn bounded<R: Read>(
     let most = most(file.metadata()?.len());
     Ok(Bounded { inner: decoder(BufReader::new(file))?, left: most, most })
 }
-/// `inner`, but for an error after `most` bytes.
+/// Reader that fails after `most` bytes.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -137,7 +136,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Message on content beyond `most` bytes.
+/// Returns the message for content beyond `most` bytes.
 pub(crate) fn too_long(most: u64) -> String {
     format!("it decompresses to more than the {most} bytes that are read of a file of its size")
 }
@@ -156,7 +155,7 @@ mod tests {
         assert_eq!([most(0), most(1 << 10), most(1 << 20), most(1 << 40)], [ALWAYS, ALWAYS, 200 << 20, MOST]);
     }
 
-    /// One byte more than is read, in about 65 KB.
+    /// One byte above the limit, compressed to about 65 KB.
     #[test]
     fn files_that_explode_are_refused() {
         let text = vec![b'a'; ALWAYS as usize + 1];

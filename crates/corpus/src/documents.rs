@@ -1,7 +1,7 @@
-//! Documents that language models are trained on, and measured on by perplexity.
+//! Documents that language models are trained on, or whose perplexity is measured.
 //!
-//! A [`DocumentFormat`] describes how a file holds them, so that a data set needs no code of its own. Texts are kept as
-//! they stand in the file; only what lies between two documents belongs to neither.
+//! A [`DocumentFormat`] describes how a file contains them, so that a data set needs no code. Texts are kept unchanged; only what separates
+//! two documents belongs to neither.
 mod cut;
 #[cfg(test)]
 mod tests;
@@ -17,81 +17,79 @@ use crate::markup;
 use crate::pairs::{self, Member};
 use crate::rows::{self, BadRows, Column, Layout, RowKind, Source};
 
-/// A text that is read from its beginning, without what stands before it in the file.
+/// A text that a model reads separately from the rest of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The text; it is not blank.
+    /// The text; never blank.
     pub text: String,
-    /// Bytes at its beginning that are given, and not predicted.
+    /// Bytes at the beginning that are given as context and not predicted.
     pub given: usize,
-    /// The text of the file that a [block](Predicted::Blocks) is part of, counted from 0; `None` if it is a text of its own.
+    /// Index, among the texts read, of the text that a [block](Predicted::Blocks) was cut from; `None` for a whole text.
     pub source: Option<usize>,
 }
 
 impl From<String> for Document {
-    /// A text all of which is predicted.
+    /// Makes a document that is predicted in full.
     fn from(text: String) -> Self {
         Self { text, given: 0, source: None }
     }
 }
 
-/// Layout of a file of documents; part of a subject's TOML.
+/// Layout of a file of documents; part of a setup's TOML file.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentFormat {
-    /// The unit that is a document.
+    /// Unit that counts as one document.
     pub kind: DocumentKind,
-    /// The column or field of the text, for tables and `jsonl`.
+    /// Column or field of the text, for tables and `jsonl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Column>,
-    /// True if the first row of a table names its columns, or if not given.
+    /// Whether the first row of a table names its columns; true if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// True if cells of a table may stand in quotation marks; if not given, only in CSV.
+    /// Whether cells of a table may be quoted; if not given, only in CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
-    /// The name of the file in a zip archive; not needed if a single `.txt` or `.tsv` there has tabs.
+    /// Name of the file in a zip archive; optional if exactly one `.txt` or `.tsv` in it contains tabs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<String>,
-    /// True if of equal documents only the first is kept.
+    /// Whether only the first of equal documents is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distinct: Option<bool>,
-    /// The part of the file that counts, from 0 to 1, by characters: of n characters those from ⌊from · n⌋ on and before
-    /// ⌊to · n⌋. nanoGPT trains on `[0.0, 0.9]` of Shakespeare and validates on `[0.9, 1.0]`.
+    /// Part of a text of n characters that is used: from ⌊from · n⌋ up to, but without, ⌊to · n⌋. nanoGPT trains on `[0.0, 0.9]` of
+    /// Shakespeare and validates on `[0.9, 1.0]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<[f64; 2]>,
-    /// The documents that are drawn at random; all, in their order, if not given.
+    /// Random sample of the documents; if not given, all in file order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<DocumentSample>,
-    /// The part of each document that is predicted; all of it if not given.
+    /// Part of each document that is predicted; the whole document if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predict: Option<Predicted>,
 }
 
-/// The part of a document that is predicted.
+/// Part of a document that is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Predicted {
-    /// The last word, with the white space before it (LAMBADA; Paperno et al. 2016, <https://aclanthology.org/P16-1144>).
+    /// The last word and the white space before it (LAMBADA; Paperno et al. 2016, <https://aclanthology.org/P16-1144>).
     LastWord,
-    /// All of it, in blocks of about 512 bytes, which are about 128 tokens of English. Each block is a document of its own, predicted
+    /// The whole document, in blocks of about 512 bytes, or about 128 tokens of English. Each block becomes a document and is predicted
     /// after the block before it, so that a random sample of documents is spread over the file. Blocks are cut in the text, so that a
-    /// sample has the same segments for every tokenizer.
+    /// sample has equal segments for every tokenizer.
     Blocks,
 }
 
-/// Bytes of a block, more or less.
+/// Approximate size of a block in bytes.
 const BLOCK: usize = 512;
 
 impl Predicted {
-    /// The documents of a text.
-    ///
-    /// - `source`: place of the text in the files
+    /// Returns the documents of text number `source`.
     fn of(self, source: usize, text: String) -> Vec<Document> {
         match self {
             Self::LastWord => {
                 let text = text.trim_end().to_owned();
-                // without white space before its last word there is nothing to give
+                // a text of one word has no context
                 let given = text.rfind(char::is_whitespace).map_or(0, |last| text[..last].trim_end().len());
                 vec![Document { text, given, source: None }]
             }
@@ -110,27 +108,27 @@ impl Predicted {
     }
 }
 
-/// The unit that is a document.
+/// Unit that counts as one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentKind {
     /// A line.
     Lines,
-    /// Lines without a blank one between them.
+    /// A block of lines between blank lines.
     Paragraphs,
     /// The whole file.
     Text,
-    /// An article of WikiText's raw files: it begins with a line ` = Title = `, in unaltered files between blank ones.
+    /// An article of WikiText's raw files. It begins with a line ` = Title = `, which has blank lines around it in unaltered files.
     Wikitext,
-    /// A field of a JSON object; there is one a line.
+    /// A field of a JSON object; objects are one per line, or all in a list.
     Jsonl,
-    /// A column of a table whose cells are separated by tabs.
+    /// A cell of a tab-separated table.
     Tsv,
-    /// A column of a table whose cells are separated by commas.
+    /// A cell of a comma-separated table.
     Csv,
-    /// A column of a Parquet file.
+    /// A cell of a Parquet file.
     Parquet,
-    /// A column of an Arrow IPC file or stream, of Feather, or of a folder of `save_to_disk`.
+    /// A cell of an Arrow IPC file or stream, of Feather, or of a folder written by `save_to_disk`.
     Arrow,
 }
 
@@ -146,28 +144,28 @@ impl From<RowKind> for DocumentKind {
     }
 }
 
-/// Documents that are drawn at random. All splits of one file with one seed are parts of one order, so those that do not
-/// overlap in it have no document in common.
+/// Random sample of documents. Splits of one file with equal seeds are slices of one random order, so slices that do not overlap have no
+/// document in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentSample {
-    /// The number that is drawn.
+    /// Number of documents to draw.
     pub count: usize,
-    /// Decides on the order.
+    /// Seed of the random order.
     pub seed: u64,
-    /// The number before them in that order that is left to other splits; 0 if not given.
+    /// Number of documents before the slice, which are left to other splits; 0 if not given.
     #[serde(default)]
     pub skip: usize,
 }
 
 impl DocumentFormat {
-    /// A file of these units, all of which count.
+    /// Returns the format of a file of these units, all of which are kept.
     pub(crate) fn of(kind: DocumentKind) -> Self {
         let (text, header, quoting, inside) = (None, None, None, None);
         Self { kind, text, header, quoting, inside, distinct: None, share: None, sample: None, predict: None }
     }
 
-    /// Finds what is wrong with the description itself, before there is a file.
+    /// Checks the description before any file is read.
     pub fn validate(&self) -> Result<(), Error> {
         let reason = self.fault_of_text().or_else(|| self.fault_of_choice());
         reason.map_or(Ok(()), |reason| Err(Error::of_format(reason)))
@@ -202,7 +200,6 @@ impl DocumentFormat {
         }
     }
 
-    /// Layout of the rows, of a file that has rows.
     fn layout(&self) -> Option<Layout> {
         let kind = match self.kind {
             DocumentKind::Tsv => RowKind::Tsv,
@@ -218,16 +215,15 @@ impl DocumentFormat {
     }
 }
 
-/// Reads the documents of files that follow each other: UTF-8, plain, gzip, zstd or in a zip archive (`.zip`), with or
-/// without byte-order mark and carriage returns. Blank documents are left out; which are distinct, and which are drawn, is
-/// said of all files together.
+/// Reads the documents of several files in order: UTF-8, plain, gzip, zstd or in a zip archive (`.zip`), with or without byte-order mark
+/// and carriage returns. Skips blank documents; `distinct` and `sample` apply to all files together.
 ///
 /// # Errors
-/// If the description contradicts itself; if a file is missing, empty, torn or not UTF-8, or all its documents are
-/// blank; if a file of lines is SGML or XML; if a file of WikiText has no title; if there are too few for the sample.
+/// If the description contradicts itself; if a file is missing, empty, truncated or not UTF-8, or has only blank documents; if a file of
+/// lines is SGML or XML; if a WikiText file has no title; if a sample is larger than the number of documents.
 ///
 /// # Panics
-/// If there are no files.
+/// If a sample is asked for, but `files` is empty.
 pub fn read<P: AsRef<Path>>(
     files: &[P],
     format: &DocumentFormat,
@@ -261,16 +257,16 @@ pub fn read<P: AsRef<Path>>(
     Ok(all.into_iter().enumerate().flat_map(documents).collect())
 }
 
-/// The number of words of a text: what white space separates. Perplexity by word divides by it.
+/// Returns the number of words between white space, for perplexity per word.
 pub fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// The fault of a file that holds no articles.
+/// Message for a file without articles.
 const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = Title = `, and there is no such line: \
                         `kind` can also be \"text\", \"paragraphs\" or \"lines\"";
 
-/// Calls `each` with the texts that count, but for blank ones and, if asked for, repeated ones.
+/// Calls `each` with the texts to keep: not blank and, if asked for, not repeated.
 fn each_text<P: AsRef<Path>>(
     files: &[P],
     format: &DocumentFormat,

@@ -1,9 +1,9 @@
-//! Errors of data sets and tokenisers.
+//! Errors of data sets and tokenizers.
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a data set or a tokeniser could not be read, written or fetched.
+/// Why a data set or a tokenizer could not be read, written or fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,7 +12,7 @@ pub enum Error {
     Read {
         /// The file at fault.
         path: PathBuf,
-        /// The message of the system.
+        /// Error of the operating system.
         source: io::Error,
     },
 
@@ -21,42 +21,38 @@ pub enum Error {
     Write {
         /// The file at fault.
         path: PathBuf,
-        /// The message of the system.
+        /// Error of the operating system.
         source: io::Error,
     },
 
-    /// Input that is not as it must be. The message is one line that says what, where, and what is allowed.
+    /// Input is invalid. The message is one line that names the fault, its place and what is allowed.
     #[error("{0}")]
     Invalid(String),
 }
 
 impl Error {
-    /// Makes the error of a file that cannot be read.
     pub(crate) fn reading(path: &Path) -> impl Fn(io::Error) -> Self {
         |source| Self::Read { path: path.to_owned(), source }
     }
 
-    /// Makes the error of a file that cannot be written.
     pub(crate) fn writing(path: &Path) -> impl Fn(io::Error) -> Self {
         |source| Self::Write { path: path.to_owned(), source }
     }
 
-    /// A fault of a file.
     pub(crate) fn of(path: &Path, reason: impl Display) -> Self {
         Self::Invalid(format!("`{}`: {reason}", path.display()))
     }
 
-    /// A fault of a line, counted from 1.
+    /// Makes the error for a fault in a line, counted from 1.
     pub(crate) fn of_line(path: &Path, line: usize, reason: impl Display) -> Self {
         Self::Invalid(format!("`{}`, line {line}: {reason}", path.display()))
     }
 
-    /// A data set of which nothing is left.
     pub(crate) fn no_examples(path: &Path) -> Self {
         Self::Invalid(format!("`{}` holds no examples", path.display()))
     }
 
-    /// A contradiction in the description of a data set.
+    /// Makes the error for a contradiction in the description of a data set.
     pub(crate) fn of_format(reason: impl Display) -> Self {
         Self::Invalid(format!("the description of a data set's format is wrong: {reason}"))
     }

@@ -1,4 +1,4 @@
-//! Files of tokenisers, which others wrote, and their text in messages.
+//! Reads tokenizer files that other programs wrote, and quotes them in messages.
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use words::excerpt;
 
 use crate::Error;
 
-/// The most bytes of a tokeniser's file, about twice as many as the largest in use have.
+/// Maximum size of a tokenizer file in bytes, about twice the size of the largest in use.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// The most names that a message lists.
+/// Maximum number of names that a message lists.
 const MOST_NAMES: usize = 30;
 
-/// Reads a file. Pipes and devices, which may never end, are refused.
+/// Reads a file. Refuses pipes and devices, which may never end.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let fault = Error::reading(path);
     let mut bytes = Vec::new();
@@ -27,22 +27,20 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Reads a file of UTF-8, as [`read`] does.
+/// Reads a UTF-8 file with the limits of [`read`].
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     String::from_utf8(read(path)?).map_err(|_| Error::reading(path)(io::Error::other("not valid UTF-8")))
 }
 
-/// Reads a JSON file.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     parse_json(&read_text(path)?).map_err(|reason| wrong(path, reason))
 }
 
-/// Reads a JSON file; the defaults if there is none.
+/// Reads a JSON file; returns the defaults if it does not exist.
 pub(crate) fn read_if_there<T: Default + DeserializeOwned>(path: &Path) -> Result<T, Error> {
     if path.exists() { read_json(path) } else { Ok(T::default()) }
 }
 
-/// A fault of a tokeniser's file or folder.
 pub(crate) fn wrong(path: &Path, reason: String) -> Error {
     Error::Invalid(format!("no tokeniser can be read from `{}`: {reason}", path.display()))
 }
@@ -52,7 +50,7 @@ pub(crate) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| excerpt(&error.to_string()))
 }
 
-/// Names from a foreign file as a message may list them: only the first few.
+/// Lists names from a foreign file for a message, at most [`MOST_NAMES`].
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let mut names = names.into_iter().map(|name| format!("`{}`", excerpt(name)));
     let first: Vec<String> = names.by_ref().take(MOST_NAMES).collect();
@@ -67,7 +65,7 @@ mod tests {
     use super::*;
     use std::fs::{self, File};
 
-    /// All files of tokenisers are read by this.
+    /// All tokenizer files are read by this function.
     #[test]
     fn files_that_are_none_or_too_long_are_refused() {
         let folder = tempfile::tempdir().unwrap();

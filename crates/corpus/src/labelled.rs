@@ -1,8 +1,7 @@
-//! Labelled examples: one text, a pair of texts, or an image, and the class that it belongs to; or words, each with its tag.
+//! Labelled examples: a text, a pair of texts or an image with its class or value, or the words of a sentence with a tag each.
 //!
-//! A [`Format`] describes how a file holds them, so that a data set needs no code of its own. Texts
-//! and labels are kept as they stand in the file: nothing is trimmed, normalised or repaired (some
-//! files of MultiNLI hold text that was decoded wrongly once, such as `â€œ` for `“`).
+//! A [`Format`] describes how a file contains them, so that a data set needs no code. Texts and labels are kept unchanged, including
+//! wrongly decoded text in some files of MultiNLI, such as `â€œ` for `“`.
 mod conll;
 mod scheme;
 
@@ -22,27 +21,27 @@ pub use scheme::Scheme;
 /// One example of a classification data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// What is classified.
+    /// Input of the classifier.
     pub input: Input,
-    /// The name of its class, or its value, as it stands in the data; of words with tags all tags, with spaces between.
+    /// Name of the class, or value, as in the data; for words, all tags joined by spaces.
     pub label: String,
 }
 
-/// What a classifier reads.
+/// Input of a classifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A text.
     Text(String),
     /// Two texts.
     Pair(String, String),
-    /// The words of a sentence, each of which has a tag.
+    /// The words of a sentence, each with a tag.
     Words(Vec<String>),
     /// An image.
     Image(ImageFile),
 }
 
 impl Input {
-    /// The text, the first of two texts, all words with spaces between, or the path of the image.
+    /// Returns the text, the first of two texts, all words joined by spaces, or the path of the image.
     pub fn first(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) | Self::Pair(text, _) => Cow::Borrowed(text),
@@ -51,7 +50,7 @@ impl Input {
         }
     }
 
-    /// The texts: one, two, the words one by one, or none of an image.
+    /// Returns the texts: one, two, all words, or none for an image.
     pub fn texts(&self) -> impl Iterator<Item = &String> {
         let (texts, words): ([Option<&String>; 2], &[String]) = match self {
             Self::Text(text) => ([Some(text), None], &[]),
@@ -64,7 +63,7 @@ impl Input {
 }
 
 impl Example {
-    /// Words, each with its tag. The error says what is wrong with them.
+    /// Makes an example of words with one tag each. The error is a message.
     pub fn tagged(words: Vec<String>, tags: &[String]) -> Result<Self, String> {
         if words.is_empty() {
             return Err("the sentence has no words".to_owned());
@@ -84,17 +83,17 @@ impl Example {
         Ok(Self { input: Input::Words(words), label: tags.join(" ") })
     }
 
-    /// The words, if each has a tag; none otherwise.
+    /// Returns the words if they have tags; empty otherwise.
     pub fn words(&self) -> &[String] {
         if let Input::Words(words) = &self.input { words } else { &[] }
     }
 
-    /// The tags of the words.
+    /// Returns the tags of the words.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.label.split(' ').filter(|_| !self.words().is_empty())
     }
 
-    /// Gives its label, or its tags, other names where `names` has one.
+    /// Replaces the label, or each tag, by its entry in `names`; others stay.
     pub fn rename(&mut self, names: &BTreeMap<String, String>) {
         let other = |label: &str| names.get(label).cloned();
         if self.words().is_empty() {
@@ -106,7 +105,7 @@ impl Example {
         }
     }
 
-    /// Its value, where labels are numbers; absent for any other label, and for a number that is not finite.
+    /// Returns the label as a number; `None` if it is no finite number.
     pub fn value(&self) -> Option<f32> {
         self.label.trim().parse().ok().filter(|value: &f32| value.is_finite())
     }
@@ -116,51 +115,50 @@ impl Example {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// A table whose cells are separated by tabs.
+    /// A tab-separated table.
     Tsv,
-    /// A table whose cells are separated by commas.
+    /// A comma-separated table.
     Csv,
-    /// A JSON object a line, or all in a list.
+    /// JSON objects, one per line or all in a list.
     Jsonl,
     /// A Parquet file.
     Parquet,
-    /// An Arrow IPC file or stream, Feather, or a folder of `save_to_disk`.
+    /// An Arrow IPC file or stream, Feather, or a folder written by `save_to_disk`.
     Arrow,
-    /// Sentences with a word a line, and a blank line after each: CoNLL-2003, CoNLL-U and the like.
+    /// Sentences with one word per line and a blank line after each sentence: CoNLL-2003, CoNLL-U and the like.
     Conll,
 }
 
-/// Layout of a file of labelled examples; part of a subject's TOML.
+/// Layout of a file of labelled examples; part of a setup's TOML file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
     /// Kind of the file.
     pub kind: FileKind,
-    /// True if the first row of a table names its columns, or if not given.
+    /// Whether the first row of a table names its columns; true if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// True if cells of a table may stand in quotation marks; if not given, only in CSV. The TSV
-    /// files of GLUE use them as plain characters, often an odd number in a row.
+    /// Whether cells of a table may be quoted; if not given, only in CSV. The TSV files of GLUE use quotation marks as plain characters,
+    /// often an odd number in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
-    /// Column of the text, or of the first of two; or of the words: lists, or in `conll` one a line.
+    /// Column of the text, of the first of two texts, or of the words: lists, or in `conll` one word per line.
     pub text: Column,
     /// Column of the second of two texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<Column>,
-    /// Column of the name of the class, or of the value; or of the tags of the words.
+    /// Column of the class or value, or of the tags of the words.
     pub label: Column,
-    /// Labels whose rows are left out, such as the `-` of MultiNLI pairs on which annotators agreed
-    /// on no label.
+    /// Labels whose rows are skipped, such as `-` for MultiNLI pairs without a label that annotators agreed on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip_labels: Vec<String>,
 }
 
-/// Why some entries do not go with words.
+/// Message for entries that do not apply to words with tags.
 const OF_TEXTS: &str = "`pair` and `skip_labels` are for texts, not for words with tags";
 
 impl Format {
-    /// Finds what is wrong with the description itself, before there is a file.
+    /// Checks the description before any file is read.
     pub fn validate(&self) -> Result<(), Error> {
         let has_tables = self.header.is_some() || self.quoting.is_some();
         let fault = match self.layout() {
@@ -176,7 +174,7 @@ impl Format {
         [&self.text].into_iter().chain(&self.pair).chain([&self.label])
     }
 
-    /// Layout of the rows; `None` if words are one a line.
+    /// Returns the layout of the rows; `None` for `conll`.
     fn layout(&self) -> Option<Layout> {
         let kind = match self.kind {
             FileKind::Tsv => RowKind::Tsv,
@@ -189,7 +187,7 @@ impl Format {
         Some(Layout { kind, header: self.header, quoting: self.quoting })
     }
 
-    /// The example of a row, or none if its label is one of those that are left out. The error says what is wrong with it.
+    /// Returns the example of a row, or `None` if its label is skipped. The error is a message.
     fn example(&self, record: &Record) -> Result<Option<Example>, String> {
         let class = |label| record.class(&self.label.key(), label);
         if record.is_list(&self.text.key()) {
@@ -206,7 +204,7 @@ impl Format {
         }
         let filled = |column| record.filled(column);
         let text = filled(&self.text)?;
-        filled(&self.label)?; // blank labels are faults, unless they are left out
+        filled(&self.label)?; // blank labels are faults, unless they are skipped
         let input = match &self.pair {
             Some(pair) => Input::Pair(text, filled(pair)?),
             None => Input::Text(text),
@@ -215,15 +213,13 @@ impl Format {
     }
 }
 
-/// Reads a file of labelled examples: UTF-8, plain or gzip (`.gz`), with or without byte-order mark
-/// and carriage returns; blank lines do not count.
-///
-/// Lines end at `\n` only, as in [`crate::parallel::read_lines`].
+/// Reads a file of labelled examples. Text is UTF-8, plain, gzip or zstd, with or without byte-order mark and carriage returns; blank lines
+/// do not count. Lines end at `\n` only, as in [`crate::parallel::read_lines`].
 pub fn read(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
     read_checked(path, format, bad, |_| Ok(()))
 }
 
-/// [`read`] for labels that are numbers.
+/// Reads examples whose labels must be numbers; otherwise like [`read`].
 pub fn read_values(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
     read_checked(path, format, bad, |example| match example.value() {
         Some(_) => Ok(()),

@@ -1,30 +1,30 @@
-//! Data sets, tokenisation, batches, fetching, and the synthetic demo language; no libtorch.
+//! Data sets, tokenizers, batches, downloads and the synthetic demo data; no libtorch.
 //!
-//! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
-//! - [`repeats`] makes blocks of random symbols said twice, on which language models learn induction.
-//! - [`labelled`] reads what classifiers are trained on.
-//! - [`images`] reads folders of images by class, and prepares images for models.
-//! - [`checksum`] is what signatures have of the texts of a split.
-//! - [`choices`] reads questions with several answers, and minimal pairs.
-//! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers.
-//! - [`language_tokenizer`] loads, trains and saves the tokens of language models.
-//! - [`documents`] reads what language models are trained and measured on.
-//! - [`marian_tokenizer`] loads the pieces of opus-mt folders.
-//! - [`moses`] splits text into words and joins them as the Moses toolkit does.
-//! - [`fsmt_tokenizer`] loads the pieces of fairseq's translators.
-//! - [`names`] tells names that stay in their folder.
-//! - [`splits`] says where the texts of a split are, as the file of a subject has it.
-//! - [`parallel`] reads line-parallel text files.
-//! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
-//! - [`tables`] reads tables that nobody has described yet.
-//! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
-//! - [`sentence_tokenizer`] is what the tokenisers of translators have in common.
-//! - [`batches`] groups sentences of like length.
-//! - [`fetch`] downloads data sets and checks them.
+//! - [`grammar`] generates the demo's language pair with gold dependency arcs, and the demo data of the other tasks.
+//! - [`repeats`] generates repeated random symbols, on which language models learn induction heads.
+//! - [`labelled`] reads training and test data of classifiers.
+//! - [`images`] reads folders of images by class, and preprocesses images for models.
+//! - [`checksum`] computes the checksums of the texts of a split.
+//! - [`choices`] reads multiple-choice questions and minimal pairs.
+//! - [`classifier_tokenizer`] and [`language_tokenizer`] load, train and save tokenizers of classifiers and language models.
+//! - [`documents`] reads the texts that language models are trained and evaluated on.
+//! - [`marian_tokenizer`] loads the tokenizers of opus-mt models.
+//! - [`moses`] tokenises and detokenises text as the Moses toolkit does.
+//! - [`fsmt_tokenizer`] loads the tokenizers of fairseq's translation models.
+//! - [`piece_tokenizer`] loads the tokenizers of T5, BART, mBART, M2M100 and Pegasus.
+//! - [`names`] checks that names stay inside their folder.
+//! - [`splits`] is the description of a split in a setup file.
+//! - [`parallel`] reads parallel text.
+//! - [`pairs`] reads tables of sentence pairs, and selects pairs.
+//! - [`tables`] reads tables that no format describes yet.
+//! - [`tokenizer`] trains, saves and loads byte-level BPE.
+//! - [`sentence_tokenizer`] is the common interface of tokenizers for translation.
+//! - [`batches`] groups sentences of similar length.
+//! - [`fetch`] downloads data sets and verifies them.
 //! - [`trees`] reads sentences with their dependency trees.
-//! - [`placed`] is a token with its place in the text.
-//! - [`hub`] brings models of the Hugging Face hub.
-//! - [`progress`] draws how far downloads are.
+//! - [`placed`] is a token with its position in the text.
+//! - [`hub`] downloads models from the Hugging Face hub.
+//! - [`progress`] is the progress bar of downloads.
 mod archive;
 pub mod batches;
 pub mod checksum;

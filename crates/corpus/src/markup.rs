@@ -1,5 +1,5 @@
-//! Test sets of WMT and NIST in SGML and XML: segments with their documents, of the source and of each translator. Where a file must
-//! contain one segment per line they are refused, since markup would otherwise be scored.
+//! Test sets of WMT and NIST in SGML and XML: segments with their documents, of the source and of each translator. Such files are refused
+//! where one segment per line is expected, since markup would be scored.
 use std::path::Path;
 
 use quick_xml::escape::resolve_predefined_entity;
@@ -9,12 +9,12 @@ use words::excerpt;
 
 use crate::Error;
 
-/// Names of elements that test sets of WMT and NIST begin with.
+/// Elements that test sets of WMT and NIST begin with.
 const ELEMENTS: [&str; 7] = ["srcset", "refset", "tstset", "mteval", "dataset", "doc", "seg"];
 /// Declarations that SGML and XML begin with.
 const DECLARATIONS: [&str; 2] = ["?xml", "!doctype"];
 
-/// Returns the markup that a line begins with, such as `<srcset`, if it is one of these.
+/// Returns the known markup that a line begins with, such as `<srcset`, or `None`.
 fn opening(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let tag = line.strip_prefix('<')?;
@@ -24,37 +24,36 @@ fn opening(line: &str) -> Option<&str> {
     ELEMENTS.iter().chain(&DECLARATIONS).any(is_known).then(|| &line[..=name.len()])
 }
 
-/// The markup that the first line that is not blank begins with, and the number of that line; `None` if the file is plain text.
+/// Returns the markup at the beginning of the first non-blank line, and the line's number; `None` if the file is plain text.
 fn beginning(content: &str) -> Option<(&str, usize)> {
     let (line, number) = content.split('\n').zip(1..).find(|(line, _)| !line.trim().is_empty())?;
     Some((opening(line)?, number))
 }
 
-/// One side of a test set.
+/// The source of a test set, or one translator's references.
 pub(crate) struct Side {
-    /// `None` for the source; of a reference its translator, empty if the file does not tell.
+    /// `None` for the source; for references the translator, empty if the file does not name one.
     pub(crate) translator: Option<String>,
     pub(crate) segments: Vec<Segment>,
 }
 
-/// A segment of a side.
 pub(crate) struct Segment {
-    /// Number of its document, counted from 0.
+    /// Index of its document, counted from 0.
     pub(crate) document: usize,
-    /// Names of the document and of the segment in it, by which sides are aligned.
+    /// Names of its document and of the segment, by which sides are aligned.
     pub(crate) id: [String; 2],
-    /// Its text; white space of any length is one space.
+    /// Its text, with white space collapsed to single spaces.
     pub(crate) text: String,
 }
 
-/// The sides of a test set, without outputs of systems; `None` if the file is plain text.
+/// Returns the sides of a test set without system outputs; `None` if the file is plain text.
 pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Error> {
     if beginning(content).is_none() {
         return Ok(None);
     }
     let mut reader = Reader::from_str(content);
     let config = reader.config_mut();
-    // SGML closes no tag that it need not close, and has `&` as it is
+    // SGML may leave tags open and `&` unescaped
     (config.check_end_names, config.allow_unmatched_ends, config.allow_dangling_amp) = (false, true, true);
     let mut found = Found::default();
     loop {
@@ -87,7 +86,7 @@ pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Err
     }
 }
 
-/// Returns the letter that an entity means; an entity that XML does not define stays as it is.
+/// Returns the character of an entity; an entity that XML does not define stays unchanged.
 fn letter(name: &BytesRef<'_>) -> String {
     let by_number = name.resolve_char_ref().ok().flatten().map(String::from);
     by_number
@@ -95,15 +94,15 @@ fn letter(name: &BytesRef<'_>) -> String {
         .unwrap_or_else(|| format!("&{};", &**name))
 }
 
-/// What was read of a test set.
+/// State of the parser.
 #[derive(Default)]
 struct Found {
     sides: Vec<Side>,
-    /// Place among the sides of the one that is read; `None` in outputs of systems.
+    /// Index of the current side; `None` within system outputs.
     side: Option<usize>,
-    /// Number of documents so far, and the name of the last one.
+    /// Number of documents so far, and name of the last one.
     documents: (usize, String),
-    /// The segment that is read: its name and its text.
+    /// Name and text of the current segment.
     open: Option<(String, String)>,
 }
 
@@ -111,7 +110,7 @@ impl Found {
     fn start(&mut self, tag: &BytesStart<'_>) {
         let attribute = |name: &str| {
             let mut all = tag.html_attributes();
-            all.with_checks(false); // of names that occur twice
+            all.with_checks(false); // for repeated names
             let own = all.flatten().find(|own| own.key.as_ref().eq_ignore_ascii_case(name))?;
             let value = own.normalized_value(XmlVersion::Implicit1_0);
             Some(value.map_or_else(|_| String::new(), |value| value.into_owned()))
@@ -133,7 +132,7 @@ impl Found {
         }
     }
 
-    /// Reads a side from here on.
+    /// Switches to the side of this translator, which may be new.
     fn turn_to(&mut self, translator: Option<String>) {
         let known = self.sides.iter().position(|side| side.translator == translator);
         self.side = Some(known.unwrap_or_else(|| {
@@ -163,7 +162,7 @@ impl Found {
     }
 }
 
-/// Refuses a file of one segment per line whose first line that is not blank begins with markup.
+/// Refuses a file of one segment per line if its first non-blank line begins with markup.
 pub(crate) fn refuse(content: &str, path: &Path) -> Result<(), Error> {
     let Some((markup, number)) = beginning(content) else { return Ok(()) };
     let has = |element: &str| {

@@ -1,15 +1,15 @@
-//! Names in lists and descriptions that become names of files.
+//! Checks names from lists and descriptions that become file names.
 
-/// Longest name, in bytes, that file systems have.
+/// Maximum length of a file name in bytes.
 const LONGEST: usize = 255;
 
-/// Returns true if `text` can be the name of a file or folder, and of nothing outside the folder that it is put in.
+/// Returns true if `text` can name a file or folder, and cannot lead out of the parent folder.
 pub fn is_file_name(text: &str) -> bool {
     let separates = |letter: char| letter == '/' || letter == '\\' || letter.is_control();
     !["", ".", ".."].contains(&text) && text.len() <= LONGEST && !text.contains(separates)
 }
 
-/// Returns true if `text` is a path that leads below the folder that it starts from: names with `/` between them.
+/// Returns true if `text` is a path that stays below its starting folder: names separated by `/`.
 pub fn is_path_below(text: &str) -> bool {
     text.split('/').all(is_file_name)
 }

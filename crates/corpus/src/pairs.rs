@@ -1,8 +1,8 @@
-//! Tables of sentence pairs, one pair per row, and the choice of some of their pairs.
+//! Tables of sentence pairs, one pair per row, and selection of pairs.
 //!
-//! Sentences are kept as they stand in the file. The French of Tatoeba and of NTREX has no-break spaces (U+00A0,
-//! U+202F) where that of Multi30k has plain ones: BLEU does not see it, since its tokenisation ends with a split at
-//! white space of any kind, and a reference that was altered would no longer be the published one.
+//! Sentences are kept unchanged. The French of Tatoeba and NTREX has no-break spaces (U+00A0, U+202F) where Multi30k has plain ones. BLEU
+//! does not see the difference, since its tokenisation ends with a split at any white space, and an altered reference would no longer be
+//! the published one.
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -17,25 +17,25 @@ use crate::foreign::listed;
 use crate::parallel::ParallelText;
 use crate::rows::{self, BadRows, Column, Layout, Record, RowKind, Source};
 
-/// A file of sentence pairs, and where the two sides are in its lines.
+/// A file of sentence pairs, and the columns of its sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairTable {
-    /// The file, or a zip archive with it (`.zip`).
+    /// The file, or a zip archive (`.zip`) that contains it.
     pub path: PathBuf,
-    /// The name of the table in the archive; not needed if a single `.txt` or `.tsv` there has tabs.
+    /// Name of the table in the archive; optional if exactly one `.txt` or `.tsv` in it contains tabs.
     pub inside: Option<String>,
-    /// Kind of rows; a tab-separated table without a header if absent.
+    /// Kind of rows; `None` for a tab-separated table without header.
     pub kind: Option<RowKind>,
-    /// The column of the source sentences.
+    /// Column of the source sentences.
     pub source: Column,
-    /// The column of their translations.
+    /// Column of their translations.
     pub target: Column,
-    /// Columns of other references.
+    /// Columns of further references.
     pub others: Vec<Column>,
 }
 
 impl PairTable {
-    /// Finds what is wrong with the description itself, before there is a file.
+    /// Checks the description before any file is read.
     pub fn validate(&self) -> Result<(), Error> {
         let Self { path, source, .. } = self;
         let reason = if let Some(fault) = self.layout().fault([source].into_iter().chain(self.targets())) {
@@ -54,7 +54,7 @@ impl PairTable {
         [&self.target].into_iter().chain(&self.others)
     }
 
-    /// Columns with names need a header.
+    /// Returns the layout; columns with names need a header.
     fn layout(&self) -> Layout {
         let is_named = matches!(self.source, Column::Name(_));
         match self.kind {
@@ -64,8 +64,7 @@ impl PairTable {
         }
     }
 
-    /// Reads the pairs in their order. Of those with the same source sentence only the first is kept, so that none
-    /// weighs more than another.
+    /// Reads the pairs in file order. Keeps only the first pair of each source sentence, so that no sentence weighs more than another.
     pub fn read(&self, bad: &mut BadRows) -> Result<ParallelText, Error> {
         self.validate()?;
         let Member { path, source } = content(&self.path, self.inside.as_deref())?;
@@ -93,15 +92,14 @@ impl PairTable {
     }
 }
 
-/// A file, or one in an archive.
+/// A file, or a member of an archive.
 pub(crate) struct Member {
-    /// Its name in messages.
+    /// Name in messages.
     pub(crate) path: PathBuf,
-    /// Its content.
     pub(crate) source: Source,
 }
 
-/// Reads a file, or the table of this name in a zip archive (`.zip`), the only one if no name is given.
+/// Reads a file, or a table in a zip archive (`.zip`): the member `inside`, by default the only table.
 pub(crate) fn content(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
     if is_zip(path) {
         return zipped(path, inside);
@@ -123,12 +121,11 @@ fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
     Ok(Member { source: Source::Text(rows::text(bytes, &path)?), path })
 }
 
-/// Returns true if a file is a zip archive, by its name.
 fn is_zip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zip")
 }
 
-/// The name and the content of the one member that is a table: a `.txt` or `.tsv` with tabs.
+/// Returns name and content of the only member that is a table: a `.txt` or `.tsv` with tabs.
 fn only_table(path: &Path, archive: &mut Archive) -> Result<(String, Vec<u8>), Error> {
     let mut tables = Vec::new();
     for name in archive.members()? {
@@ -147,18 +144,18 @@ fn only_table(path: &Path, archive: &mut Archive) -> Result<(String, Vec<u8>), E
     tables.pop().ok_or_else(|| Error::of(path, "has no .txt or .tsv file with tabs"))
 }
 
-/// The pairs of a file that are kept; all by default.
+/// Which pairs of a file are kept; all by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Pairs with a side of more words are left out; words are what white space separates.
+    /// Maximum number of words on either side, separated by white space; longer pairs are skipped.
     pub most_words: Option<usize>,
-    /// The number of the others that is drawn at random, and the seed.
+    /// Size and seed of a random sample of the remaining pairs.
     pub sample: Option<(usize, u64)>,
 }
 
 impl Selection {
-    /// The pairs of `text` that are kept. A sample is in the order of the draw, and so a smaller one with the same seed
-    /// is the beginning of a larger one; `path` is for the message if there are too few to draw from.
+    /// Returns the pairs of `text` that are kept. A sample is in random order, so with equal seeds a smaller sample is the beginning of a
+    /// larger one. A message about too few pairs names `path`.
     pub fn choose(&self, text: &ParallelText, path: &Path) -> Result<ParallelText, Error> {
         let mut kept: Vec<usize> = (0..text.len()).filter(|&index| self.fits(text, index)).collect();
         if let Some((asked, seed)) = self.sample {
@@ -174,8 +171,8 @@ impl Selection {
     }
 }
 
-/// Leaves this many of `all`, in the random order of the seed: a smaller sample is the beginning of a larger one. `path` and
-/// `what` are for messages.
+/// Shuffles `all` by the seed and keeps the first `asked`: a smaller sample is the beginning of a larger one. `path` and `what` are for
+/// messages.
 pub(crate) fn draw<T>(
     all: &mut Vec<T>,
     (asked, seed): (usize, u64),

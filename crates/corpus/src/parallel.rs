@@ -10,25 +10,25 @@ use crate::foreign::listed;
 use crate::markup;
 use crate::rows::BadRows;
 
-/// Sentences and their translations; all sides are equally long.
+/// Sentences and their translations; all sides have equal length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParallelText {
-    /// Sentences of the source language.
+    /// Source sentences.
     pub source: Vec<String>,
-    /// Sentences of the target language: the first reference, which models are trained on.
+    /// First reference of each sentence, on which models are trained.
     pub target: Vec<String>,
-    /// The other references of each sentence; empty if no sentence has any.
+    /// Further references of each sentence; empty if no sentence has any.
     pub others: Vec<Vec<String>>,
     /// Number of the document of each sentence, in ascending order; empty if the files do not tell.
     pub documents: Vec<usize>,
 }
 
 impl ParallelText {
-    /// Reads a file of sentences and one or more of references: one sentence a line, or WMT's SGML or XML, in which all translators
-    /// count, or those that are named. Checks that they fit.
+    /// Reads a file of sentences and one or more files of references: one sentence per line, or WMT's SGML or XML, of which all translators
+    /// are read unless `translators` names some.
     ///
     /// # Errors
-    /// If a file is missing, torn, empty or not UTF-8, has an empty line, is longer than another, has other segments, or lacks a
+    /// If a file is missing, truncated, empty or not UTF-8, has an empty line, is longer than another, has other segments, or lacks a
     /// translator.
     pub fn read(
         source: &Path,
@@ -64,36 +64,36 @@ impl ParallelText {
         Ok(text)
     }
 
-    /// The references of a sentence.
+    /// Returns the references of a sentence.
     ///
     /// # Panics
-    /// If there is no such sentence.
+    /// If `row` is out of range.
     pub fn references(&self, row: usize) -> Vec<&str> {
         let others = self.others.get(row).into_iter().flatten();
         [&self.target[row]].into_iter().chain(others).map(String::as_str).collect()
     }
 
-    /// Number of references of each sentence; the largest if they have different numbers.
+    /// Returns the maximum number of references of a sentence.
     pub fn reference_count(&self) -> usize {
         1 + self.others.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Numbers of neighbouring sentences that are of one document; empty if the files do not tell.
+    /// Returns the number of sentences in each document; empty if the files do not tell.
     pub fn document_lengths(&self) -> Vec<usize> {
         self.documents.chunk_by(|one, next| one == next).map(<[_]>::len).collect()
     }
 
-    /// Number of sentence pairs.
+    /// Returns the number of sentence pairs.
     pub fn len(&self) -> usize {
         self.source.len()
     }
 
-    /// Returns true if there is no sentence pair.
+    /// Returns true if it has no sentence pairs.
     pub fn is_empty(&self) -> bool {
         self.source.is_empty()
     }
 
-    /// Adds pairs behind those that are there.
+    /// Appends pairs and continues the document numbers, which are dropped if one of the texts has none.
     pub fn append(&mut self, more: Self) {
         let (own, added) = (self.len(), more.len());
         if own == 0 {
@@ -113,10 +113,10 @@ impl ParallelText {
         self.target.extend(more.target);
     }
 
-    /// The pairs at these places.
+    /// Returns the pairs at these places.
     ///
     /// # Panics
-    /// If there are fewer pairs.
+    /// If a place is out of range.
     pub fn select(&self, places: &[usize]) -> Self {
         fn side<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
             places.iter().filter(|_| !all.is_empty()).map(|&place| all[place].clone()).collect()
@@ -130,10 +130,9 @@ impl ParallelText {
     }
 }
 
-/// A sentence, or its line or number and its fault.
+/// A sentence, or the number of its line or segment and its fault.
 type Sentence = Result<String, (usize, String)>;
 
-/// One side of a file.
 #[derive(Clone)]
 struct Side {
     path: PathBuf,
@@ -148,7 +147,7 @@ impl Side {
         sides.next().map(|(_, side)| side).ok_or_else(|| Error::of(path, "it has no source segments"))
     }
 
-    /// The references of a file, of all translators unless some are named.
+    /// Returns the references of a file, from all translators unless some are named.
     fn references(path: &Path, translators: &[String]) -> Result<Vec<Self>, Error> {
         let mut sides = sides(path)?;
         if matches!(&sides[..], [(None, side)] if side.ids.is_empty()) {
@@ -179,7 +178,7 @@ impl Side {
         }
     }
 
-    /// Refuses a reference that is not of the same sentences.
+    /// Refuses references that do not match the source sentences.
     fn check(&self, source: &Self) -> Result<(), Error> {
         check_lengths((&source.path, source.sentences.len()), (&self.path, self.sentences.len()))?;
         let mut pairs = source.ids.iter().zip(&self.ids);
@@ -193,7 +192,7 @@ impl Side {
     }
 }
 
-/// The sides of a file, each with its translator: `None` for the source, and for lines.
+/// Returns the sides of a file, each with its translator: `None` for the source and for lines.
 fn sides(path: &Path) -> Result<Vec<(Option<String>, Side)>, Error> {
     let bytes = compressed::read(path)?;
     let whole = String::from_utf8_lossy(&bytes);
@@ -216,11 +215,8 @@ fn sides(path: &Path) -> Result<Vec<(Option<String>, Side)>, Error> {
     Ok(sides.into_iter().map(side).collect())
 }
 
-/// Reads one sentence a line: UTF-8, plain, gzip or zstd, with or without byte-order mark and
-/// carriage returns.
-///
-/// Lines end at `\n` only: other line breaks of Unicode occur inside sentences of web text, and a
-/// reader that split there would lose the alignment. SGML and XML are refused.
+/// Reads one sentence per line: UTF-8, plain, gzip or zstd, with or without byte-order mark and carriage returns. Lines end at `\n` only:
+/// other line breaks of Unicode occur inside sentences of web text, where a split would break the alignment. SGML and XML are refused.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
     let bytes = compressed::read(path)?;
     markup::refuse(String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}'), path)?;
@@ -228,7 +224,7 @@ pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
     sentences(&bytes, path)?.into_iter().map(sentence).collect()
 }
 
-/// The sentences of lines, or their faults.
+/// Returns the sentence of each line, or its fault.
 fn sentences(bytes: &[u8], path: &Path) -> Result<Vec<Sentence>, Error> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     if bytes.is_empty() {
@@ -247,7 +243,6 @@ fn sentences(bytes: &[u8], path: &Path) -> Result<Vec<Sentence>, Error> {
     Ok(text.split(|&byte| byte == b'\n').zip(1..).map(sentence).collect())
 }
 
-/// Refuses files that do not have equally many lines.
 pub(crate) fn check_lengths(
     (source, source_lines): (&Path, usize),
     (target, target_lines): (&Path, usize),

@@ -1,7 +1,7 @@
 //! SentencePiece models: Kudo and Richardson (2018), <https://aclanthology.org/D18-2012>.
 //!
-//! Reads models like those of opus-mt: BPE or unigrams, each with its own normaliser. Models with pieces of types that
-//! `sentencepiece_rust` treats differently from SentencePiece are refused.
+//! Reads BPE and unigram models and their normalisers, as in opus-mt. Refuses models with piece types that `sentencepiece_rust` treats
+//! differently from SentencePiece.
 use std::path::Path;
 
 use sentencepiece_rust::{PieceType, SentencePieceProcessor, Vocab};
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::foreign::{read, wrong};
 use crate::foreign_tokenizer::{guarded, not_encoded};
 
-/// Cuts text into the pieces of a model.
+/// A SentencePiece model.
 pub(crate) struct Pieces {
     model: SentencePieceProcessor,
 }
@@ -24,23 +24,22 @@ impl Pieces {
         guarded(parse, |reason| wrong(path, reason))
     }
 
-    /// The error says what is wrong with the bytes.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| excerpt(&error.to_string()))?;
         check_pieces(model.vocab())?;
         Ok(Self { model })
     }
 
-    /// The pieces of `text`, normalised first; text unknown to the model stays as it is.
+    /// Normalises `text` and cuts it into pieces; text unknown to the model stays unchanged.
     pub(crate) fn cut(&self, text: &str) -> Result<Vec<String>, Error> {
         if text.is_empty() {
-            return Ok(Vec::new()); // even if the model puts something before texts
+            return Ok(Vec::new()); // even if the model adds a prefix to texts
         }
         guarded(|| self.model.encode_pieces(text).map_err(not_encoded), not_encoded)
     }
 }
 
-/// Every piece must be of a type that the crate treats as SentencePiece does.
+/// Checks that every piece is of a type that the crate treats as SentencePiece does.
 fn check_pieces(vocabulary: &Vocab) -> Result<(), String> {
     if vocabulary.byte_fallback {
         return Err("byte fallback is not supported".into());
@@ -66,7 +65,7 @@ mod tests {
 
     const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/sentencepiece");
 
-    /// Pieces of some lines by Python's sentencepiece: `make.py` beside the models.
+    /// Pieces from Python's sentencepiece, by the `make.py` of the models.
     #[derive(serde::Deserialize)]
     struct Expected {
         lines: Vec<String>,
@@ -78,7 +77,7 @@ mod tests {
         fs::read(Path::new(FIXTURES).join(name)).unwrap()
     }
 
-    /// The bytes of a model, with the normaliser that lies apart.
+    /// Returns the bytes of a model with its normaliser, which is a separate file.
     fn model(name: &str) -> Vec<u8> {
         let mut bytes = read(name);
         GzDecoder::new(&read("nmt_nfkc.gz")[..]).read_to_end(&mut bytes).unwrap();
@@ -98,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Piece 400 of a model: its text, its score and its type.
+    /// Appends piece 400 to a model: text, score and type.
     #[test]
     fn pieces_of_types_that_are_not_implemented_are_refused_by_name() {
         for (number, name) in [(4, "user-defined"), (5, "unused"), (6, "byte")] {

@@ -1,4 +1,4 @@
-//! Tokens that know where in the text they stand.
+//! Tokens with their positions in the text.
 use std::ops::Range;
 
 use tokenizers::Encoding;
@@ -6,20 +6,20 @@ use tokenizers::Encoding;
 /// A token of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedToken {
-    /// Its id.
+    /// Id in the vocabulary.
     pub id: u32,
-    /// The bytes of the text that it stands for, with a space before it where that is part of the token; absent for symbols
-    /// that a tokeniser puts around texts.
+    /// Bytes of the text that the token covers, including a space before them if it is part of the token; `None` for special tokens that a
+    /// tokenizer adds.
     pub bytes: Option<Range<usize>>,
 }
 
 impl PlacedToken {
-    /// A symbol that stands for no part of the text.
+    /// Makes a special token, which covers no part of the text.
     pub fn symbol(id: u32) -> Self {
         Self { id, bytes: None }
     }
 
-    /// The tokens of an encoding with offsets in bytes.
+    /// Returns the tokens of an encoding whose offsets are in bytes.
     pub(crate) fn of(encoding: &Encoding) -> Vec<Self> {
         let marks = encoding.get_special_tokens_mask();
         let tokens = encoding.get_ids().iter().zip(encoding.get_offsets()).zip(marks);
@@ -29,10 +29,9 @@ impl PlacedToken {
     }
 }
 
-/// The pieces of each word, by their places among `tokens`. A piece belongs to the word that it shares the most bytes with, and
-/// of several to the first; what shares none with any, such as a space alone or a symbol, belongs to none.
-///
-/// - `words`: in bytes, one behind the other
+/// Returns the tokens of each word, as indices into `tokens`; `words` are byte ranges in ascending order. A token belongs to the word with
+/// which it shares most bytes, in a tie to the first. A token that shares no bytes with any word, such as a single space or a special
+/// token, belongs to none.
 pub fn pieces_of(words: &[Range<usize>], tokens: &[PlacedToken]) -> Vec<Vec<usize>> {
     let mut pieces = vec![Vec::new(); words.len()];
     for (place, token) in tokens.iter().enumerate() {
@@ -41,7 +40,7 @@ pub fn pieces_of(words: &[Range<usize>], tokens: &[PlacedToken]) -> Vec<Vec<usiz
             |word: &Range<usize>| bytes.end.min(word.end).saturating_sub(bytes.start.max(word.start));
         let first = words.partition_point(|word| word.end <= bytes.start);
         let near = words[first..].iter().take_while(|word| word.start < bytes.end).map(shared);
-        // the first of those that share the most
+        // the first maximum
         let best = near
             .enumerate()
             .fold((0, 0), |best, (at, shared)| if shared > best.1 { (at, shared) } else { best });
@@ -75,7 +74,7 @@ mod tests {
         PlacedToken { id: 7, bytes: Some(bytes) }
     }
 
-    /// "do" and "n't", cut into " don" and "'t"; two bytes of "don" are of the first word and one of the second.
+    /// "do" and "n't", tokenised as " don" and "'t": " don" shares two bytes with the first word and one with the second.
     #[test]
     fn a_piece_belongs_to_the_word_that_it_shares_most_with() {
         let words = [2..4, 4..7, 8..9];
@@ -113,7 +112,7 @@ mod tests {
         }
     }
 
-    /// A symbol at the end, at both ends, and none.
+    /// The tokenizers add a special token at the end, none, and one at both ends.
     #[test]
     fn symbols_around_a_text_have_no_place() {
         let symbols = all_tokenizers(TEXT).map(|tokens| {

@@ -1,4 +1,4 @@
-//! Refusals by readers of data and tokenizers: tables of messages, and properties of any bytes.
+//! Refusals by readers of data and tokenizers: tables of messages, and property tests on arbitrary bytes.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::rows::BadRows;
 use crate::test_files::{copied, gzip, read_as, shown, zip};
 use crate::{Error, choices, documents, labelled, parallel, tables, trees};
 
-/// A reader with the TOML of its description.
+/// A reader with its description in TOML.
 #[derive(Debug, Clone, Copy)]
 enum Reader {
     Labelled(&'static str),
@@ -71,7 +71,7 @@ const CHOICES: Reader = Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { 
 const LIST: Reader =
     Choices("kind = 'jsonl'\ncontext = '{q}'\nchoices = 'c'\nanswer = { field = 'n', first = 0 }");
 
-/// Messages after the name of the file. Each check of a reader has one row, also those that several readers share.
+/// Messages after the file name. Each check has one row, even if several readers share it.
 #[test]
 fn files_at_fault_are_refused_by_name_and_line() {
     for (reader, content, expected) in [
@@ -160,7 +160,7 @@ fn files_at_fault_are_refused_by_name_and_line() {
     }
 }
 
-/// The words of a sentence in CoNLL-U after the root, by number, form and head.
+/// The words of a sentence in CoNLL-U after the root, as number, form and head.
 #[test]
 fn sentences_that_are_no_tree_are_refused() {
     let word = |[id, form, head]: &[&str; 3]| format!("{id}\t{form}\t_\t_\t_\t_\t{head}\tdep\t_\t_\n");
@@ -270,7 +270,7 @@ fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() 
     assert_eq!(refused.message(), "a column is a name or a number, counted from 1");
 }
 
-/// Readers with a file that they accept.
+/// Readers, each with a file that it accepts.
 const ACCEPTED: [(Reader, &str); 8] = [
     (NAMED, "t\tn\ngood\t1\nb\u{e9}\t0\n"),
     (QUOTED, "a,b\n\"x\ny\",1\n"),
@@ -285,7 +285,7 @@ const ACCEPTED: [(Reader, &str); 8] = [
     ),
 ];
 
-/// Accepts any answer of a reader but a panic and a refusal that does not name the file.
+/// Checks that a reader does not panic, and that a refusal names the file.
 fn check(name: &str, content: &[u8], reader: Reader) {
     if let Err(refusal) = read_as(name, content, |path| reader.read(path)) {
         assert!(refusal.contains(name), "{reader:?}: {refusal}");
@@ -318,7 +318,7 @@ proptest! {
     }
 }
 
-/// A tokenizer with the folder of its fixture.
+/// A tokenizer and the folder of its fixture.
 #[derive(Debug, Clone, Copy)]
 enum Tokens {
     Classifier(&'static str),
@@ -348,7 +348,7 @@ impl Tokens {
         }
     }
 
-    /// The fixture's text of a file in which one part is replaced, at its first occurrence.
+    /// Returns a file of the fixture with the first occurrence of `part` replaced.
     fn with(self, file: &str, part: &str, new: &str) -> String {
         let text = fs::read_to_string(self.fixture().join(file)).unwrap();
         assert!(text.contains(part), "{part}");
@@ -423,7 +423,7 @@ fn parts_of_tokenizers_that_cannot_work_are_refused() {
             json!("(a"),
             "`tokenizer.json`: ",
         ),
-        // The library cuts merges at this length, also within a letter.
+        // The library cuts merges at this length, even within a letter.
         (Language("gpt2"), "/model/continuing_subword_prefix", json!("#".repeat(30)), "its parser fails: "),
     ] {
         let mut json: Value = serde_json::from_str(&tokens.with("tokenizer.json", "", "")).unwrap();
@@ -434,7 +434,7 @@ fn parts_of_tokenizers_that_cannot_work_are_refused() {
     }
 }
 
-/// Files of tokenizers, each read by other code.
+/// Tokenizer files, each read by different code.
 const FILES: [(Tokens, &str); 10] = [
     (Classifier("roberta-lists"), "vocab.json"),
     (Classifier("roberta-lists"), "merges.txt"),

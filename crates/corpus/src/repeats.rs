@@ -1,6 +1,6 @@
-//! The demo of induction: blocks of random symbols, each said twice, so that a model which looks up what came after the earlier
-//! occurrence of a symbol knows the whole second half (Olsson et al. 2022, "In-context learning and induction heads",
-//! <https://arxiv.org/abs/2209.11895>). Lengths vary, so that the distance to the earlier occurrence does not tell where it is.
+//! Demo data for induction: repeated random symbols. Each text is a block followed by its repetition, so that a model which looks up what
+//! came after the earlier occurrence of a symbol predicts the whole second half (Olsson et al. 2022, "In-context learning and induction
+//! heads", <https://arxiv.org/abs/2209.11895>). Block lengths vary, so that the earlier occurrence is not at a fixed distance.
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -9,34 +9,34 @@ use serde::{Deserialize, Serialize};
 use crate::documents::Document;
 use crate::splits::check;
 
-/// The symbols, of which the first are used: the printable characters of ASCII but for the space.
+/// Symbols, the first of which are used: printable ASCII characters except the space.
 const SYMBOLS: std::ops::RangeInclusive<char> = '!'..='~';
 
-/// The texts: the seed of their blocks, the symbols and lengths of these, and the size of each split.
+/// Settings of the repeated random symbols.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repeats {
     /// Seed of the blocks; a split does not depend on the sizes of the others.
     pub seed: u64,
-    /// Symbols that blocks are drawn from, each at most once in a block.
+    /// Number of symbols to draw blocks from; each occurs at most once per block.
     pub symbols: usize,
-    /// Symbols of the shortest block; all lengths up to the longest are equally frequent.
+    /// Length of the shortest block in symbols; all lengths up to the longest are equally frequent.
     pub shortest: usize,
-    /// Symbols of the longest block.
+    /// Length of the longest block in symbols.
     pub longest: usize,
-    /// Texts to train on.
+    /// Number of training texts.
     pub train: usize,
-    /// Texts to choose the best epoch on.
+    /// Number of texts on which the best epoch is chosen.
     pub dev: usize,
-    /// Texts to score.
+    /// Number of test texts.
     pub test: usize,
 }
 
 impl Repeats {
-    /// The names of its splits.
+    /// Names of the splits.
     pub const SPLITS: [&str; 3] = ["train", "dev", "test"];
 
-    /// Refuses what contradicts itself.
+    /// Checks that the settings do not contradict each other.
     pub fn validate(&self) -> Result<(), String> {
         check(&[
             ("data.repeats.symbols must be at most 94", self.symbols <= SYMBOLS.clone().count()),
@@ -52,7 +52,7 @@ impl Repeats {
         ])
     }
 
-    /// The texts of a split, each a block and the same again; absent if there is no such split.
+    /// Returns the texts of a split, each a block and its repetition; `None` if the split does not exist.
     pub fn read(&self, split: &str) -> Option<Vec<Document>> {
         let place = Self::SPLITS.iter().position(|&name| name == split)?;
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
@@ -88,7 +88,7 @@ mod tests {
             assert!(first.chars().all(|symbol| ('!'..=')').contains(&symbol)), "{first}");
             lengths[first.len()] += 1;
         }
-        // 100 of each length on average, with a deviation of sqrt(400 / 4 * 3 / 4) = 9
+        // 100 of each length on average, with a standard deviation of sqrt(400 / 4 * 3 / 4) = 9
         assert!(lengths[2..].iter().all(|&count: &i32| (count - 100).abs() < 35), "{lengths:?}");
         assert_eq!(lengths[..2], [0, 0]);
     }

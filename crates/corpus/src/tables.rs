@@ -1,4 +1,4 @@
-//! Tables as they come, before anyone has described them: their kind, their columns, and what these contain.
+//! Tables that no format describes yet: their kind, columns and cells.
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -7,57 +7,58 @@ use serde_json::{Map, Value};
 use crate::Error;
 use crate::rows::{self, Column, Layout, RowKind, Source};
 
-/// Values of a column that repeat this rarely on average are texts or numbers, not classes.
+/// Minimum average number of occurrences of a class in its column; texts and numbers repeat less.
 const REPEATS: usize = 2;
 
-/// A table with all of its cells as text.
+/// A table with all cells as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Kind of rows.
     pub kind: RowKind,
-    /// True if the first row names the columns; fields of JSON objects always have names.
+    /// Whether the first row names the columns; always true for JSON objects.
     pub has_header: bool,
-    /// The columns, in their order.
+    /// The columns, in order.
     pub columns: Vec<TableColumn>,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumn {
-    /// Its name, or its number where there is no header; `a.b` is field `b` in field `a` of JSON objects.
+    /// Name, or number if the table has no header; `a.b` is field `b` in field `a` of JSON objects.
     pub column: Column,
-    /// Its cells; empty where a JSON object lacks the field, or it is a list or missing.
+    /// Cells; empty if a JSON object lacks the field, or it is a list or null.
     pub cells: Vec<String>,
 }
 
 impl TableColumn {
-    /// The name, or the number, as it is typed.
+    /// Returns the name or the number as text.
     pub fn name(&self) -> String {
         self.column.key()
     }
 
-    /// Distinct cells that are not empty, in ascending order.
+    /// Returns the distinct cells that are not empty, in ascending order.
     pub fn values(&self) -> BTreeSet<&str> {
         self.cells.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect()
     }
 
-    /// Mean number of words in a cell.
+    /// Returns the mean number of words per cell.
     pub fn words(&self) -> f64 {
         let words: usize = self.cells.iter().map(|cell| cell.split_whitespace().count()).sum();
         words as f64 / self.cells.len().max(1) as f64
     }
 }
 
-/// The first row of a CSV or TSV file.
+/// Role of the first row of a CSV or TSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {
-    /// Names of the columns, unless a class is in it.
+    /// Header, unless it contains a class.
     Likely,
     /// A row like the others.
     Absent,
 }
 
-/// The kind of rows of a file, by its name before `.gz` or `.zst`, or of a folder of `save_to_disk`; `None` if it is no table.
+/// Returns the kind of rows of a file, by its name before `.gz` or `.zst`, or of a folder written by `save_to_disk`; `None` if it is no
+/// table.
 pub fn kind_of(path: &Path) -> Option<RowKind> {
     if path.join("state.json").is_file() {
         return Some(RowKind::Arrow);
@@ -74,9 +75,8 @@ pub fn kind_of(path: &Path) -> Option<RowKind> {
     }
 }
 
-/// Reads a table.
-///
-/// The first row of a CSV or TSV file is a header unless one of its cells occurs again in a column with few values, as a class does.
+/// Reads a table. With [`Header::Likely`], the first row of a CSV or TSV file is a header unless one of its cells occurs again in a column
+/// with few values, as a class does.
 pub fn read(path: &Path, kind: RowKind, header: Header) -> Result<Table, Error> {
     let source = Source::open(path)?;
     let found = match &source {
@@ -90,7 +90,7 @@ pub fn read(path: &Path, kind: RowKind, header: Header) -> Result<Table, Error> 
     }
 }
 
-/// Reads a text of UTF-8, plain or gzip (`.gz`).
+/// Reads UTF-8 text, plain, gzip or zstd.
 pub fn read_text(path: &Path) -> Result<String, Error> {
     rows::read_text(path)
 }
@@ -122,7 +122,7 @@ fn is_class(cells: &[String]) -> bool {
     !cells[0].is_empty() && cells[1..].contains(&cells[0]) && distinct.len() * REPEATS <= cells.len()
 }
 
-/// The names of the fields of the first row, of a file of JSON objects, Parquet or Arrow.
+/// Returns the names of the fields in the first row of a file of JSON objects, Parquet or Arrow.
 pub fn fields(path: &Path) -> Result<Vec<String>, Error> {
     let layout = Layout { kind: RowKind::Jsonl, header: None, quoting: None };
     let first = layout.read(&Source::open(path)?, path, &[])?.next().transpose()?;
@@ -148,7 +148,7 @@ fn of_objects(source: &Source, path: &Path, kind: RowKind) -> Result<Table, Erro
     Ok(Table { kind, has_header: true, columns })
 }
 
-/// Texts, numbers and truth values among the fields of an object, those of objects within it too.
+/// Returns the texts, numbers and booleans of an object and of the objects nested in it.
 fn flat(prefix: &str, fields: &Map<String, Value>) -> Vec<(String, String)> {
     let of = |(name, value): (&String, &Value)| match value {
         Value::Object(inner) => flat(&format!("{prefix}{name}."), inner),

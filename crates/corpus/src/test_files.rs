@@ -1,4 +1,4 @@
-//! Files for tests, and what readers make of them.
+//! Files for tests, and helpers that read them.
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -10,10 +10,10 @@ use zip::write::SimpleFileOptions;
 
 use crate::Error;
 
-/// Reads `content` as a file of this name. Errors are given without the folder.
+/// Reads `content` as a file of this name. Errors are messages without the folder.
 ///
 /// # Panics
-/// If an error is more than one line, or does not name the file.
+/// If an error has more than one line.
 pub(crate) fn read_as<T>(
     name: &str,
     content: impl AsRef<[u8]>,
@@ -25,14 +25,14 @@ pub(crate) fn read_as<T>(
     read(&path).map_err(|error| shown(&error, folder.path()))
 }
 
-/// The message of an error, without the folder.
+/// Returns the message of an error without the folder.
 pub(crate) fn shown(error: &Error, folder: &Path) -> String {
     let message = error.to_string();
     assert!(!message.contains('\n'), "{message}");
     message.replace(&format!("{}/", folder.display()), "")
 }
 
-/// Copies a folder of files; `changed` replaces or adds files, and an empty text removes one.
+/// Copies the files of a folder; `changed` replaces or adds files, and removes those with empty text.
 pub(crate) fn copied(folder: &Path, changed: &[(&str, &str)]) -> TempDir {
     let copy = TempDir::new().unwrap();
     for entry in fs::read_dir(folder).unwrap() {

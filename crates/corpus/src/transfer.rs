@@ -1,5 +1,5 @@
-//! Downloads from servers that may be hostile: silence and size are limited, a token goes along with no
-//! redirect to another host, and a download resumes where it stopped.
+//! Downloads from servers that may be hostile: limits silence and size, sends the token to no other host on a redirect, and resumes where a
+//! download stopped.
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,16 +14,16 @@ use words::excerpt;
 
 use crate::Error;
 
-/// Called during a download with the bytes so far, and the bytes in all if known.
+/// Called during a download with the bytes so far, and the total if known.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 
 const CONNECT: Duration = Duration::from_secs(20);
-/// The longest silence before or during an answer. A whole download may take any time.
+/// Maximum silence before or during an answer; a whole download has no time limit.
 const SILENCE: Duration = Duration::from_secs(60);
 const REDIRECTS: u32 = 10;
-/// The most bytes that are downloaded, more than any file that this project reads.
+/// Maximum bytes of a download: more than any file that this project reads.
 const MOST_BYTES: u64 = 64 << 30;
-/// The most bytes of an answer that is held in memory.
+/// Maximum bytes of an answer held in memory.
 const MOST_TEXT: u64 = 32 << 20;
 
 /// Why a file could not be downloaded.
@@ -31,21 +31,20 @@ const MOST_TEXT: u64 = 32 << 20;
 pub(crate) enum Fault {
     /// The server answered with this status.
     Status(u16),
-    /// A message of the transport, or what is wrong with the answer.
+    /// Message of the transport, or fault of the answer.
     Answer(String),
     /// The file could not be written.
     Local(Error),
 }
 
-/// Asks servers for files.
+/// HTTP client.
 pub(crate) struct Client {
     agent: Agent,
-    /// The value of a header field that is shown to the host that is asked, and to no other that it redirects to.
+    /// Value of the authorisation header, which is sent to the host asked for but to no other on a redirect.
     token: Option<String>,
 }
 
 impl Client {
-    /// A client without a token.
     pub(crate) fn new() -> Self {
         Self::with_silence(SILENCE)
     }
@@ -64,12 +63,11 @@ impl Client {
         Self { agent: agent.into(), token: None }
     }
 
-    /// The same client with a token, if there is one, for the server that is asked.
+    /// Sets the token for the server that is asked.
     pub(crate) fn with_token(self, token: Option<&str>) -> Self {
         Self { token: token.map(|token| format!("Bearer {token}")), ..self }
     }
 
-    /// The text at `address`.
     pub(crate) fn text(&self, address: &str) -> Result<String, Fault> {
         let mut answer = self.ask(address, 0)?;
         if !answer.status().is_success() {
@@ -79,8 +77,7 @@ impl Client {
         body.read_to_string().map_err(|error| Fault::answer(&error))
     }
 
-    /// Downloads `address` to `part`, and goes on from what `part` holds already. `size` is that of the whole file, if
-    /// known.
+    /// Downloads `address` to `part`, after the bytes that `part` already contains. `size` is the size of the whole file, if known.
     pub(crate) fn resume(
         &self,
         address: &str,
@@ -95,7 +92,7 @@ impl Client {
         let start = if size.is_some_and(|size| present > size) { 0 } else { present };
         let mut answer = self.ask(address, start)?;
         if start > 0 && answer.status() == 416 {
-            // The server has nothing beyond what is there, which may be another version: start anew.
+            // The server has no further bytes, and `part` may be of another version: start again.
             answer = self.ask(address, 0)?;
         }
         let done = match answer.status().as_u16() {
@@ -118,7 +115,7 @@ impl Client {
         if !["http://", "https://"].iter().any(|scheme| address.starts_with(scheme)) {
             return Err(Fault::Answer(format!("`{}` is no address of http or https", excerpt(address))));
         }
-        // Nothing leads from https to http.
+        // Refuses redirects from https to http.
         let mut request = self.agent.get(address).config().https_only(address.starts_with("https:")).build();
         if start > 0 {
             request = request.header(RANGE, format!("bytes={start}-"));
@@ -135,7 +132,7 @@ impl Fault {
         Self::Answer(excerpt(&reason.to_string()))
     }
 
-    /// The error with this message of what the server or the transport says.
+    /// Makes an error with the message that `message` makes of the fault of the server or the transport.
     pub(crate) fn into_error(self, message: impl FnOnce(String) -> String) -> Error {
         Error::Invalid(message(match self {
             Self::Local(error) => return error,
@@ -145,7 +142,6 @@ impl Fault {
     }
 }
 
-/// A file that is being received.
 struct Incoming<'a> {
     part: &'a Path,
     file: File,
@@ -155,7 +151,6 @@ struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// Appends the body of the answer.
     fn receive(mut self, answer: Response<Body>, progress: Progress) -> Result<(), Fault> {
         let most = self.total.unwrap_or(MOST_BYTES);
         let mut body = answer.into_body().into_reader();
@@ -189,13 +184,12 @@ fn field(answer: &Response<Body>, name: HeaderName) -> Option<&str> {
     answer.headers().get(name)?.to_str().ok()
 }
 
-/// Compares the start of a `Content-Range: bytes <start>-<end>/<size>`.
+/// Returns true if `Content-Range: bytes <start>-<end>/<size>` begins at `start`.
 fn starts_at(answer: &Response<Body>, start: u64) -> bool {
     field(answer, CONTENT_RANGE).is_some_and(|range| range.starts_with(&format!("bytes {start}-")))
 }
 
-/// Refuses an answer that was compressed on the way. A `.gz` file is compressed in itself, but some servers call that
-/// compressed on the way too.
+/// Refuses an answer that was compressed for transport. Some servers call a `.gz` file compressed for transport too.
 fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
     match field(answer, CONTENT_ENCODING) {
         None | Some("" | "identity") => Ok(()),
@@ -206,7 +200,7 @@ fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
     }
 }
 
-/// The size of the whole file, given as `size` or stated in the answer. `done` bytes are there already.
+/// Returns the size of the whole file, given as `size` or by the answer. `done` bytes are already on disk.
 fn total(answer: &Response<Body>, done: u64, size: Option<u64>) -> Result<Option<u64>, Fault> {
     let length = answer.body().content_length().map(|length| length.saturating_add(done));
     let of_range = field(answer, CONTENT_RANGE).filter(|_| answer.status() == 206);

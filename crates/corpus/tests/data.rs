@@ -1,5 +1,4 @@
-//! Data sets as they really are. Their licences keep them out of the project: the tests need a copy beside it and are skipped
-//! without one.
+//! Real data sets. Their licences keep them out of the repository: without copies in `shared/data` next to it, the tests are skipped.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::collections::HashSet;
@@ -15,7 +14,7 @@ use corpus::pairs::{PairTable, Selection};
 use corpus::parallel::ParallelText;
 use corpus::splits::BadRows;
 
-/// The folder of the copies, if `file` is there.
+/// Returns the folder of the copies if it contains `file`.
 fn shared(file: &str) -> Option<PathBuf> {
     let shared = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")).to_owned();
     if shared.join(file).exists() {
@@ -55,7 +54,7 @@ fn every_listed_file_is_fetched_from_a_mirror() {
     }
 }
 
-/// Counts: the README of the data set.
+/// Counts from the README of the data set.
 #[test]
 fn splits_of_multi30k_have_their_sizes() {
     let Some(shared) = shared("multi30k/train.en.gz") else { return };
@@ -79,7 +78,7 @@ fn distinct(sentences: &[String]) -> usize {
     sentences.iter().collect::<HashSet<_>>().len()
 }
 
-/// `unzip -p fra-eng.zip fra.txt | cut -f1 | sort -u | wc -l`, and the same of the other files and columns.
+/// Counts from `unzip -p fra-eng.zip fra.txt | cut -f1 | sort -u | wc -l`, and likewise for the other files and columns.
 #[test]
 fn every_source_sentence_of_tatoeba_is_there_once() {
     let Some(shared) = shared("tatoeba/fra-eng.zip") else { return };
@@ -105,7 +104,7 @@ fn every_source_sentence_of_tatoeba_is_there_once() {
     }
 }
 
-/// The file is sorted by length; a sample is not of short sentences only.
+/// Checks that a sample is not biased towards short sentences, although the file is sorted by length.
 fn check_sample(text: &ParallelText, path: &Path) {
     let selection = Selection { most_words: None, sample: Some((1_000, 1)) };
     let sample = selection.choose(text, path).unwrap();
@@ -137,7 +136,7 @@ fn english_splits_of_tatoeba_share_no_sentence() {
     assert_eq!((splits.len(), distinct(&splits)), (98_659, 98_659));
 }
 
-/// `grep -cE '^ = [^=].* = $'` of each, but for two formulas of the test split: blank lines are no matter.
+/// Counts from `grep -cE '^ = [^=].* = $'`, minus two formulas in the test split; blank lines do not matter.
 #[test]
 fn wikitext_has_sixty_articles_with_blank_lines_and_without() {
     for split in ["valid", "test"] {
@@ -198,10 +197,10 @@ const XNLI: &str = "kind = 'tsv'\ntext = 'sentence1_en'\npair = 'sentence2_en'\n
 /// Names of classes, each with its number of examples.
 type Classes = &'static [(&'static str, usize)];
 
-/// File, format, examples, and the count of each class in the order of its name.
+/// File, format, number of examples, and the count of each class in alphabetical order.
 ///
-/// Counts: the README beside the files; of classes: `cut -f<n> <file> | sort | uniq -c`, for JSON
-/// lines `grep -c '"label": "<class>"'`.
+/// Counts from the README of the data; of classes from `cut -f<n> <file> | sort | uniq -c`, for JSON lines from
+/// `grep -c '"label": "<class>"'`.
 const FILES: [(&str, &str, usize, Classes); 11] = [
     ("glue/SST-2/train.tsv", SST2, 67_349, &[("0", 29_780), ("1", 37_569)]),
     ("glue/SST-2/dev.tsv", SST2, 872, &[("0", 428), ("1", 444)]),
@@ -237,7 +236,7 @@ fn every_labelled_file_has_its_size_and_its_classes() {
             assert_eq!(found, count, "{file}: {class}");
         }
         assert_eq!(classes.iter().map(|(_, count)| count).sum::<usize>(), size, "{file}: all classes");
-        // Some premises were decoded wrongly before they came here; they are kept as they are: grep -c "â€".
+        // Some premises were wrongly decoded upstream and are kept unchanged: grep -c "â€".
         let wrong = examples.iter().filter(|example| example.input.first().contains("â€")).count();
         if let Some(expected) = [("mnli/dev_mismatched_partial.tsv", 1), ("mnli/train_subset.tsv", 7)]
             .iter()
@@ -248,7 +247,7 @@ fn every_labelled_file_has_its_size_and_its_classes() {
     }
 }
 
-/// MRPC has rows with an odd number of quotation marks: as quoting they would swallow row ends.
+/// MRPC has rows with an odd number of quotation marks; read as quoting, they would swallow row ends.
 #[test]
 fn quoting_would_misread_mrpc_and_says_so() {
     let Some(shared) = shared("glue/MRPC/train.tsv") else { return };

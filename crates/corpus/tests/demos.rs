@@ -11,7 +11,7 @@ use corpus::splits::language::Grammar;
 use corpus::tokenizer::SubwordTokenizer;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of the `tokenizer.json` that `save` writes.
+/// Returns the SHA-256 of the `tokenizer.json` that `save` writes.
 fn saved(save: impl Fn(&std::path::Path) -> Result<(), corpus::Error>) -> String {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("tokenizer.json");
@@ -19,7 +19,7 @@ fn saved(save: impl Fn(&std::path::Path) -> Result<(), corpus::Error>) -> String
     format!("{:x}", Sha256::digest(fs::read(path).expect("it was written")))
 }
 
-/// Sums of `results/demo-translation/*.json`.
+/// Checksums from `results/demo-translation/*.json`.
 #[test]
 fn the_demo_of_translators_is_that_of_the_committed_results() {
     let sizes = SplitSizes { train: 16_000, dev: 300, test: 400, shifted: 400 };
@@ -41,7 +41,7 @@ fn the_demo_of_translators_is_that_of_the_committed_results() {
     assert_eq!(sum, "ce23d0b86b4c929291398a9c6f97f0eaf820979899d13e05aa1c9c0c98efaa1c");
 }
 
-/// Sums of `results/demo-inference/*.json`.
+/// Checksums from `results/demo-inference/*.json`.
 #[test]
 fn the_demo_of_classifiers_is_that_of_the_committed_results() {
     let sizes = SplitSizes { train: 60_000, dev: 1_000, test: 2_000, shifted: 2_000 };
@@ -59,7 +59,7 @@ fn the_demo_of_classifiers_is_that_of_the_committed_results() {
     assert_eq!(sum, "cd46d5e06d13abe87cb68121889d4bd4a52cded50a3d7fc689d9c3ff1df41d74");
 }
 
-/// Sums of `results/demo-language/*.json`.
+/// Checksums from `results/demo-language/*.json`.
 #[test]
 fn the_demo_of_language_models_is_that_of_the_committed_results() {
     let sizes = SplitSizes { train: 16_000, dev: 300, test: 600, shifted: 600 };
@@ -84,7 +84,7 @@ fn the_demo_of_language_models_is_that_of_the_committed_results() {
     assert_eq!(sum, "6fd96922b88006b8dbd237bf119191d0caf3d0acf3b55ed4a8fd2bd6d7293e9c");
 }
 
-/// Sums of `results/demo-induction/*.json`.
+/// Checksums from `results/demo-induction/*.json`.
 #[test]
 fn the_demo_of_induction_is_that_of_the_committed_results() {
     let repeats =

@@ -1,5 +1,5 @@
-//! Files that other programs write: Parquet, Arrow, compressed files, JSON of Python, test sets of WMT. `tests/fixtures/tables/make.py`
-//! made the tables: five rows, `text {n}`, `Été {n}`, class n mod 2.
+//! Files written by other programs: Parquet, Arrow, compressed files, Python's JSON, WMT test sets. `tests/fixtures/tables/make.py` made
+//! the tables: five rows, `text {n}`, `Été {n}`, class n mod 2.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::fs;
@@ -22,7 +22,6 @@ fn labelled(path: &Path, format: &str) -> Result<Vec<Example>, String> {
     labelled::read(path, &format, &mut BadRows::default()).map_err(|error| one_line(&error, path))
 }
 
-/// The message of an error with its sources, without the folder.
 fn one_line(error: &corpus::Error, path: &Path) -> String {
     let message = format!("{:#}", anyhow::Error::msg(format!("{error}{}", source(error))));
     assert!(!message.contains('\n'), "{message}");
@@ -45,7 +44,7 @@ const TABLES: [&str; 9] = [
     "saved/data-00000-of-00002.arrow",
 ];
 
-/// Of numbers with names in the metadata, of categories, and whatever `kind` a description has.
+/// Names from metadata or from categories, whatever `kind` the description has.
 #[test]
 fn classes_have_their_names_in_parquet_and_arrow() {
     for (name, kind) in TABLES.into_iter().zip(["parquet", "arrow", "csv"].into_iter().cycle()) {
@@ -66,7 +65,7 @@ fn columns_of_all_types_serve_all_tasks() {
         let path = fixture(name);
         let tags = labelled(&path, "kind = 'parquet'\ntext = 'tokens'\nlabel = 'tags'").unwrap();
         assert_eq!(tags[0].words(), ["Ann", "runs"]);
-        // pandas keeps the numbers alone
+        // pandas keeps only the numbers
         assert_eq!(tags[0].label, if name == "pandas.parquet" { "1 0" } else { "B-PER O" });
         let scores = labelled(&path, "kind = 'parquet'\ntext = 1\nlabel = 'score'").unwrap();
         assert_eq!(
@@ -85,7 +84,7 @@ fn columns_of_all_types_serve_all_tasks() {
         )
         .unwrap();
         assert_eq!((questions.len(), questions[1].choices.len(), questions[1].answer), (3, 3, 1));
-        // a class is a number where the answer is one
+        // an answer is the number of a class, not its name
         let format = "kind = 'arrow'\nchoices = ['text', 'other']\nanswer = { field = 'label', first = 0 }";
         if name != "pandas.parquet" {
             let questions = choices::read(

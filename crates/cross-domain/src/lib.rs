@@ -1,6 +1,6 @@
-//! The same heads on two test sets: Michel et al. (2019), Section 3.4, Figure 2.
+//! Agreement of effects on two test sets: Michel et al. (2019), Section 3.4, Figure 2.
 //!
-//! `ablate-one` on both, and how far the effects of masking single heads agree.
+//! Runs `ablate-one` on both and measures how well the effects of masking single heads agree.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,8 +17,8 @@ use training::Machine;
 
 /// Masks one head at a time on two splits and compares the effects (Figure 2).
 ///
-/// The scores are those of ablate-one, in its files: what is there is used, and what is missing is measured. The file of this
-/// experiment has a row for each attention type and one for all heads.
+/// The scores are read from the result files of ablate-one; missing ones are measured. The file of this experiment has a row for each
+/// attention type and one for all heads.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -48,7 +48,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let first = description.split(args.shared.split.as_deref(), &machine)?;
     let against = args.against.as_deref().or(description.shifted_split());
     let against = against.context("which split to compare with? name it by --against")?;
@@ -89,7 +89,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     writer.signature_mut().testing = Some(testing);
     let [first, second] = files.each_ref().map(|path| Sweep::read(path));
     let rows = agreement(&first?, &second?, testing)?;
-    // Those that are there may be of other tests.
+    // Stored rows may come from other tests.
     writer.leave_out(|row| !rows.contains(row));
     rows.into_iter().try_for_each(|row| writer.append(row, None))?;
     writer.finish()?;
@@ -97,7 +97,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All that the rows depend on.
+/// Describes everything that the rows depend on.
 fn signature(
     args: &Args,
     subject: &dyn Subject,
@@ -109,7 +109,7 @@ fn signature(
     identity.arguments.insert("against".to_owned(), second.split.clone().into());
     let other = subject.identity(CROSS_DOMAIN.name, second)?;
     identity.data.extend(other.data);
-    // Questions of another split may have other groups.
+    // Another split may group its questions differently.
     if other.arguments != arguments {
         identity.arguments.insert(AGAINST_ARGUMENTS.to_owned(), serde_json::to_value(other.arguments)?);
     }

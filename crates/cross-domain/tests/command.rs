@@ -1,4 +1,4 @@
-//! The whole command on a subject that trains in a second.
+//! The whole command on a setup that trains in a second.
 use std::fs;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn refusal(folder: &Path, arguments: &[&str]) -> String {
     test_support::refusal(command(folder).args(arguments))
 }
 
-/// Pearson's r by its definition.
+/// Computes Pearson's r by its definition.
 fn correlation(first: &[f64], second: &[f64]) -> f64 {
     let mean = |side: &[f64]| side.iter().sum::<f64>() / side.len() as f64;
     let (mean_first, mean_second) = (mean(first), mean(second));
@@ -74,7 +74,7 @@ fn sweeps_that_are_there_are_used_and_rows_do_not_change() {
     assert_eq!(files.each_ref().map(|file| read(folder.path(), file)), before);
 }
 
-/// The comparison is made again from both sweeps, unless one is of another model by now.
+/// The comparison is repeated from both stored sweeps, unless one was measured with another model.
 #[test]
 fn comparisons_are_tested_again_from_their_sweeps() {
     let folder = folder();
@@ -101,7 +101,7 @@ fn comparisons_are_tested_again_from_their_sweeps() {
     assert!(message.contains("is of another model, other data or other settings than"), "{message}");
 }
 
-/// Without --again the other split is scored anew into a file of its own name.
+/// With --again, the sweep of an earlier model is replaced and not written to a new file.
 #[test]
 fn sweeps_of_an_earlier_model_are_replaced_only_if_asked_for() {
     let folder = folder();

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::{Error, parent, partial, rename};
 
 const NOT_REGULAR: &str = "not a regular file";
-/// What git writes instead of a large file if git-lfs is not installed, and the message about it.
+/// What git writes in place of a large file if git-lfs is not installed, and the error about it.
 const POINTER: [&str; 2] =
     ["version https://git-lfs", "a Git LFS pointer in the place of the file: `git lfs pull` brings it"];
 
-/// Opens a file for reading, but nothing that never ends, such as a pipe or a device, and no pointer of Git LFS.
+/// Opens a file for reading. Refuses pipes and devices, which may never end, and Git LFS pointers.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Before it is opened: opening a pipe waits for someone to write to it.
+    // Before opening, since opening a pipe waits for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other(NOT_REGULAR));
     }
@@ -26,31 +26,31 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.
+/// Replaces the file at `path`, or creates it with its folders, completely or, on error, not at all.
 pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
     replace_file(path, |partial| fs::write(partial, contents).map_err(Error::at(path)))
 }
 
-/// As [`write()`], by a function that is told the name of a file to make.
+/// Replaces a file like [`write()`], with a function that fills the file at a given path.
 ///
 /// # Errors
-/// If the function fails, the file cannot be written, or what is there is not a file, but a device or a folder.
+/// If the function fails, the file cannot be written, or a device or a folder is in its place.
 pub fn replace_file<E: From<Error>>(path: &Path, fill: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
     let partial = room(path)?;
     let written = fill(&partial).and_then(|()| Ok(publish_file(&partial, path)?));
     if written.is_err() {
-        let _ = fs::remove_file(&partial); // the error that is reported came first
+        let _ = fs::remove_file(&partial); // the first error is reported
     }
     written
 }
 
-/// Refuses a file that [`write()`] could not make, before any long work. Its folders are made.
+/// Creates the folders of a file and checks that [`write()`] can write it, before any long work.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     let partial = room(path)?;
     fs::write(&partial, "").and_then(|()| fs::remove_file(&partial)).map_err(Error::at(path))
 }
 
-/// Makes the folders of a file, and returns the name that the file has until it is complete, which is free.
+/// Creates the folders of a file, and returns the free path that the file has until it is complete.
 fn room(path: &Path) -> Result<PathBuf, Error> {
     let folder = parent(path);
     fs::create_dir_all(folder).map_err(Error::at(folder))?;
@@ -62,16 +62,16 @@ fn room(path: &Path) -> Result<PathBuf, Error> {
     Ok(partial)
 }
 
-/// Gives a complete file its name, in the place of what is there. Both are in one folder.
+/// Moves a complete file to its final path in this folder, and replaces what is there.
 ///
 /// # Errors
-/// If it cannot be synced or renamed; what is there stays.
+/// If it cannot be synced or renamed; the old file stays.
 pub fn publish_file(partial: &Path, path: &Path) -> Result<(), Error> {
     File::open(partial).and_then(|file| file.sync_all()).map_err(Error::at(path))?;
     rename(partial, path)
 }
 
-/// Not to be written through: it may be read-only, or a link.
+/// Removes a file before writing, since it may be read-only or a link.
 fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -143,7 +143,7 @@ mod tests {
 
     const CROWDED: &str = "DURABLE_TEST_CROWDED_FOLDER";
 
-    /// Runs `crowded_folder` in a process that may write no more than a few kilobytes to a file.
+    /// Runs `crowded_folder` in a process that may only write a few kilobytes to a file.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_does_not_fit_leaves_the_old_one() {
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["file"]);
     }
 
-    /// The other half of the test above, which runs it.
+    /// Second half of the preceding test, which runs it.
     #[test]
     #[ignore = "another test runs it with little room on the disk"]
     fn crowded_folder() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, beside, parent, partial, rename, sync_folder};
 
-/// Replaces the folder at `path`, or creates it, by a function that is told the name of a folder to make: all of it or, on
-/// error, nothing. All that was in the old folder goes.
+/// Replaces the folder at `path`, or creates it, with a function that fills the folder at a given path: completely or, on error, not at
+/// all. The content of the old folder is removed.
 ///
 /// # Errors
 /// If the function fails, `path` is a file, or something cannot be written.
@@ -21,16 +21,16 @@ pub fn replace_folder<E: From<Error>>(
         .and_then(|()| fill(&partial))
         .and_then(|()| Ok(publish_folder(&partial, path)?));
     if written.is_err() {
-        let _ = fs::remove_dir_all(&partial); // the error that is reported came first
+        let _ = fs::remove_dir_all(&partial); // the first error is reported
     }
     written
 }
 
-/// Gives a complete folder its name, in the place of a folder that is there. Both are in one folder.
+/// Moves a complete folder to its final path in this folder, and replaces a folder there.
 ///
-/// Plain renames cannot swap two folders at once: the old one is called `<name>.replaced` for a moment, and a process that
-/// is killed within it leaves nothing at `path`. [`restore_folder`] puts that right, and this function does so first. It
-/// is not called `<name>.old`, as a copy that a user made might be: it is deleted in the end.
+/// Plain renames cannot swap two folders at once: the old one is called `<name>.replaced` for a moment, and a process that is killed then
+/// leaves nothing at `path`. [`restore_folder`] repairs this, and is called here first. The name is not `<name>.old`, which a user's copy
+/// might have, because the folder is deleted in the end.
 ///
 /// # Errors
 /// If `path` is a file, or something cannot be synced or renamed; the old folder is then in its place.
@@ -46,14 +46,14 @@ pub fn publish_folder(partial: &Path, path: &Path) -> Result<(), Error> {
     let replaced = replaced(path);
     rename(path, &replaced)?;
     rename(partial, path).inspect_err(|_| {
-        let _ = rename(&replaced, path); // the error that is reported came first
+        let _ = rename(&replaced, path); // the first error is reported
     })?;
     let _ = fs::remove_dir_all(&replaced); // the next call tries again
     Ok(())
 }
 
-/// Puts a folder back whose replacement was cut short, and removes what a complete replacement left. To be called before
-/// the folder is looked for, by a process that no other one replaces it beside.
+/// Restores a folder whose replacement was interrupted, and removes what a complete replacement left. Call it before looking for the
+/// folder, while no other process replaces it.
 pub fn restore_folder(path: &Path) -> Result<(), Error> {
     let replaced = replaced(path);
     if fs::symlink_metadata(&replaced).is_err() {
@@ -76,7 +76,7 @@ fn remove_if_there(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Waits until a folder is on the disk with all that is below it.
+/// Waits until a folder and everything below it are on the disk.
 fn sync_all(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -107,7 +107,6 @@ mod tests {
         fs::read_to_string(folder.join("below/file")).unwrap()
     }
 
-    /// How many things are in the folder above.
     fn around(folder: &Path) -> usize {
         fs::read_dir(parent(folder)).unwrap().count()
     }
@@ -156,7 +155,7 @@ mod tests {
         restore_folder(&folder).unwrap();
         assert_eq!((text(&folder).as_str(), around(&folder)), ("old", 1));
 
-        // killed a moment later, when the new folder is there and the old one not yet removed
+        // killed a moment later, when the new folder exists and the old one is not yet removed
         fs::rename(&folder, replaced(&folder)).unwrap();
         fs::create_dir(&folder).unwrap();
         fill("new")(&folder).unwrap();
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!((text(&folder).as_str(), around(&folder)), ("new", 1));
         restore_folder(&folder).unwrap();
 
-        // what such a process left does not stand in the way of the next one either
+        // remains of such a process do not prevent the next replacement either
         fs::rename(&folder, replaced(&folder)).unwrap();
         fs::create_dir(partial(&folder)).unwrap();
         replace_folder(&folder, fill("newest")).unwrap();

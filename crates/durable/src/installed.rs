@@ -1,30 +1,30 @@
-//! What comes with programs that were installed, where no working tree of the repository is at hand.
+//! Files that are installed with programs, for use without a working tree of the repository.
 use std::path::{Path, PathBuf};
 
-/// A file of the repository, such as `experiments/demo-language.toml`: that in the working directory or, where there is none, that
-/// which was installed with this program.
+/// Returns the path of a file of the repository, such as `experiments/demo-language.toml`: in the working directory if it exists there,
+/// otherwise as installed with this program.
 pub fn bundled(path: &Path) -> PathBuf {
     let installed = installed(path);
     if path.exists() || !installed.exists() { path.to_owned() } else { installed }
 }
 
-/// The place of a file or folder of the repository among what was installed, whether or not it is there.
+/// Returns the path of a file or folder of the repository in the installation, whether it exists or not.
 pub fn installed(path: &Path) -> PathBuf {
     share().unwrap_or_default().join(path)
 }
 
-/// The commit that this program was built of, where it was installed: the working directory is then none of this project's.
+/// Returns the commit that an installed program was built from; the working directory is then unrelated to this project.
 pub fn installed_commit() -> Option<String> {
     let commit = std::fs::read_to_string(share()?.join("commit")).ok()?;
     Some(commit.trim().to_owned())
 }
 
-/// The command in front of recipes and programs: `just` in the repository, `headcount` where that is installed.
+/// Returns the command in front of recipes and programs: `just` in the repository, `headcount` if installed.
 pub fn front() -> &'static str {
     if share().is_some() { "headcount" } else { "just" }
 }
 
-/// The folder beside that of an installed program which holds what comes with it.
+/// Returns the `share` folder of an installed program, next to the program's folder.
 fn share() -> Option<PathBuf> {
     let share = std::env::current_exe().ok()?.parent()?.parent()?.join("share");
     share.join("experiments").is_dir().then_some(share)

@@ -1,14 +1,13 @@
-//! Files and folders that are replaced whole or not at all, also where the process is killed or the power fails.
+//! Files and folders that are replaced completely or not at all, even if the process is killed or the power fails.
 //!
-//! A rename is atomic, but a file system may carry it out before what was written: after a power failure the new name
-//! would hold an empty file. So all that is renamed is synced first, and its folder afterwards. Everything in this project
-//! that renames goes through here.
+//! A rename is atomic, but a file system may carry it out before earlier writes: after a power failure the new name would be an empty file.
+//! Therefore everything is synced before it is renamed, and its folder afterwards. All renames of this project go through here.
 //!
-//! What is not complete yet lies beside its place as `<name>.partial`, a fixed name where well-known crates draw a random
-//! one: what a killed process leaves behind is then reused by the next one, and never piles up. The price is that two
-//! processes must not write the same file at once; where they might, they take a [`Lock`].
+//! Incomplete files are called `<name>.partial`, in the folder of the final file. The name is fixed, where well-known crates draw a random
+//! one, so that the next process reuses what a killed process left, and nothing piles up. In return, two processes must not write one file
+//! at once; if they might, they take a [`Lock`].
 //!
-//! Files of others are opened by [`open_regular`].
+//! [`open_regular`] opens files from other sources.
 mod file;
 mod folder;
 mod installed;
@@ -24,13 +23,13 @@ pub use folder::{publish_folder, replace_folder, restore_folder};
 pub use installed::{bundled, front, installed, installed_commit};
 pub use lock::Lock;
 
-/// Why a file or a folder could not be replaced.
+/// Reason why a file or a folder could not be replaced.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write `{}`", path.display())]
 pub struct Error {
     /// The file or folder.
     pub path: PathBuf,
-    /// What the operating system says.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
@@ -40,8 +39,7 @@ impl Error {
     }
 }
 
-/// The name that a file or folder has until it is complete: `<name>.partial`, in the same folder, since a rename cannot
-/// cross file systems.
+/// Returns the path of a file or folder until it is complete: `<name>.partial`, in its folder because a rename cannot cross file systems.
 pub fn partial(path: &Path) -> PathBuf {
     beside(path, ".partial")
 }
@@ -52,13 +50,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The folder that `path` lies in.
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| *parent != OsStr::new(""));
     parent.unwrap_or(Path::new("."))
 }
 
-/// Renames, and waits until the disk knows. Both are in one folder, and what is renamed is synced.
+/// Renames something that is synced within a folder, and waits until the rename is on the disk.
 fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     std::fs::rename(from, to).and_then(|()| sync_folder(parent(to))).map_err(Error::at(to))
 }
@@ -66,10 +63,10 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
 /// Waits until the names in a folder are on the disk.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
-        return Ok(()); // a folder cannot be opened there
+        return Ok(()); // folders cannot be opened on other systems
     }
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some network file systems cannot do this; a run there is worth more.
+        // Some network file systems do not support this; running there is more important.
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             Ok(())
         }

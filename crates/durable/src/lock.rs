@@ -1,4 +1,4 @@
-//! One process at a time.
+//! Locks between processes.
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use same_file::Handle;
 
 use crate::{Error, beside, parent};
 
-/// The right to write a file or a folder, until it is dropped or the process ends, however it ends.
+/// Exclusive right to write a file or a folder, until it is dropped or the process ends in any way.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -15,10 +15,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the right to write `path`, which need not be there, or nothing if another process has it.
+    /// Locks `path`, which need not exist; `None` if another process holds the lock.
     ///
-    /// What is locked is the empty file `<name>.lock` beside it, since `path` itself may be replaced meanwhile. A killed
-    /// process leaves the file, but not the lock.
+    /// Locks the empty file `<name>.lock` in its folder, since `path` may be replaced meanwhile. A killed process leaves the file, but not
+    /// the lock.
     pub fn take(path: &Path) -> Result<Option<Self>, Error> {
         let folder = parent(path);
         fs::create_dir_all(folder).map_err(Error::at(folder))?;
@@ -29,11 +29,11 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
-                // Some network file systems have no locks; a run there is worth more than the guard.
+                // Some network file systems have no locks; running there is more important.
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
                 Err(TryLockError::Error(source)) => return Err(Error { path: place, source }),
             }
-            // Its last owner may have removed the file between `open` and `try_lock`; a lock on it would guard nothing.
+            // The last owner may have removed the file between `open` and `try_lock`; a lock on it would protect nothing.
             if is_at(&file, &place).map_err(Error::at(&place))? {
                 return Ok(Some(Self { file, place }));
             }
@@ -51,8 +51,8 @@ fn is_at(file: &File, place: &Path) -> io::Result<bool> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.place); // only an empty file
-        // Closing alone could come too late: a child process that is just starting holds a copy.
+        let _ = fs::remove_file(&self.place); // an empty file
+        // Closing alone could come too late: a child process that is starting has a copy.
         let _ = self.file.unlock();
     }
 }
@@ -71,7 +71,7 @@ mod tests {
         drop(first);
         assert!(Lock::take(&path).unwrap().is_some());
         assert_eq!(fs::read_dir(parent(&path)).unwrap().count(), 0, "nothing is left behind");
-        fs::write(beside(&path, ".lock"), "").unwrap(); // but by a killed process
+        fs::write(beside(&path, ".lock"), "").unwrap(); // left by a killed process
         assert!(Lock::take(&path).unwrap().is_some());
     }
 

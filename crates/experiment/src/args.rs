@@ -57,12 +57,12 @@ pub struct SharedArgs {
     pub machine: MachineArgs,
 }
 
-/// Number of segments to score, and how they are chosen.
+/// Segments to score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// A random sample.
     Sample(usize),
-    /// The first ones.
+    /// The first segments of the split.
     First(usize),
 }
 
@@ -74,7 +74,7 @@ fn limit(text: &str) -> Result<Limit, String> {
     .map_err(|fault| format!("{fault}, such as 200, or first:200"))
 }
 
-/// The subject, and which of its models.
+/// The setup and the run of its model.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SubjectArgs {
     /// Setup to experiment on: a TOML file, or its name in `experiments/`; its model is trained on first use
@@ -86,12 +86,12 @@ pub struct SubjectArgs {
     pub replicate: Option<Replicate>,
 }
 
-/// Which models of a subject.
+/// Runs of a setup to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replicate {
-    /// Each of them.
+    /// Every run.
     All,
-    /// The n-th, from 1.
+    /// Run N, counted from 1.
     One(usize),
 }
 
@@ -104,10 +104,10 @@ fn replicate(text: &str) -> Result<Replicate, String> {
 }
 
 impl SubjectArgs {
-    /// Reads the subject's file.
+    /// Reads the setup's file.
     ///
     /// # Errors
-    /// If there is no such file, it cannot be understood, or it has no such replicate.
+    /// If the file is missing or invalid, or has no such run.
     pub fn read(&self) -> Result<Description, Error> {
         if self.replicate == Some(Replicate::All) {
             let reason = "only one model can be used at a time here: give its number";
@@ -116,7 +116,7 @@ impl SubjectArgs {
         Ok(Description::read(&self.subject)?.replicate(self.number())?)
     }
 
-    /// Number of the replicate, from 1.
+    /// Returns the number of the run, from 1.
     pub fn number(&self) -> usize {
         match self.replicate {
             Some(Replicate::One(n)) => n,
@@ -124,7 +124,7 @@ impl SubjectArgs {
         }
     }
 
-    /// One by one, where all replicates are asked for.
+    /// Returns arguments for each run that is asked for, one at a time.
     fn each(&self) -> Result<Vec<Self>, Error> {
         if self.replicate != Some(Replicate::All) {
             return Ok(vec![self.clone()]);
@@ -134,9 +134,9 @@ impl SubjectArgs {
     }
 }
 
-/// Runs a binary on its subject or, with `--replicate all`, on each replicate, and ends it as [`exit_code`] does.
+/// Runs a binary on its setup or, with `--replicate all`, on each run, and ends it as [`exit_code`] does.
 ///
-/// - `subject`: where the arguments say which
+/// - `subject`: finds the setup in the arguments
 pub fn run_each<A, E: From<Error> + Display>(
     mut args: A,
     subject: impl Fn(&mut A) -> &mut SubjectArgs,
@@ -151,20 +151,17 @@ pub fn run_each<A, E: From<Error> + Display>(
 }
 
 impl SharedArgs {
-    /// The machine, checked.
-    ///
-    /// # Errors
-    /// As for [`MachineArgs::build`].
+    /// Checks the machine, as [`MachineArgs::build`] does, and sets its precision.
     pub fn machine(&self) -> Result<Machine, Error> {
         Ok(Machine { precision: self.precision, ..self.machine.build()? })
     }
 
-    /// The seed of all that is measured.
+    /// Returns the seed of all measurements.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(SEED)
     }
 
-    /// The segments of a split that --limit leaves.
+    /// Returns the segments of a split that --limit selects.
     ///
     /// - `rescale`: multiply the kept heads of a layer by heads / kept
     pub fn scored(&self, split: String, rescale: bool) -> Scored {
@@ -175,45 +172,36 @@ impl SharedArgs {
         }
     }
 
-    /// Arguments for results of other experiments that this one is made of: stored ones that fit are used.
+    /// Returns arguments for results of other experiments that this one builds on: stored results that match are reused.
     pub fn of_ingredients(&self) -> Self {
         Self { again: false, output: None, seed: None, shard: None, ..self.clone() }
     }
 
-    /// Refuses --shard where rows cannot be measured apart.
+    /// Refuses --shard for experiments whose rows cannot be measured separately.
     ///
-    /// - `reason`: why not, a sentence
-    ///
-    /// # Errors
-    /// If a shard is asked for.
+    /// - `reason`: why not, as a sentence
     pub fn refuse_shard(&self, reason: &str) -> Result<(), Error> {
         self.shard.map_or(Ok(()), |shard| Err(Error::input(format!("--shard {shard}: {reason}"))))
     }
 
     /// Refuses results at `path` that could not be written, before any long work.
-    ///
-    /// # Errors
-    /// As for [`records::check_writable`].
     pub fn check_writable(&self, path: &Path) -> Result<(), Error> {
         Ok(records::check_writable(&self.own_file(path))?)
     }
 
-    /// The file that this run writes itself of the results at `path`.
+    /// Returns the file that this run writes: `path`, or its shard of the results.
     fn own_file(&self, path: &Path) -> PathBuf {
         self.shard.map_or_else(|| path.to_owned(), |shard| shard.path(path))
     }
 
-    /// Result file of an experiment: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
-    /// the subject's test split, and the limit if there is one.
+    /// Returns the result file of an experiment: `<results>/<setup>/<experiment>.csv`. The name includes the limit, and the split unless it
+    /// is the setup's test split.
     pub fn output_path(&self, experiment: &str, description: &Description, scored: &Scored) -> PathBuf {
         self.output.clone().unwrap_or_else(|| description.result_path(&self.results, experiment, scored))
     }
 
-    /// Opens the results at `path`. Results of another run stay as they are, and this one gets a name of its own,
-    /// unless it is to replace them, or `path` was named by --output.
-    ///
-    /// # Errors
-    /// As for [`RowWriter::open`].
+    /// Opens the results at `path`. If `path` holds results of another run, they stay and this run writes to a new name; --again replaces
+    /// them instead, and a `path` set by --output is refused as by [`RowWriter::open`].
     pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
         let mut path = path.to_owned();
         if !self.again
@@ -250,7 +238,7 @@ pub struct OpenRows<R: Row> {
     pub writer: RowWriter<R>,
 }
 
-/// Arguments that say where and how to compute.
+/// Arguments for where and how to compute.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct MachineArgs {
@@ -275,7 +263,7 @@ pub struct MachineArgs {
     pub quiet: bool,
 }
 
-/// A number of bytes, with K, M, G or T for powers of 1024.
+/// Parses a number of bytes, with K, M, G or T for powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
     let power =
@@ -285,17 +273,14 @@ fn bytes(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "must be a whole number of bytes, such as 500M or 8G".to_owned())
 }
 
-/// A number of at least 1.
+/// Parses a whole number of at least 1.
 pub(crate) fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|&number| number > 0);
     number.ok_or_else(|| "must be a whole number of at least 1".to_owned())
 }
 
 impl MachineArgs {
-    /// Checks the device, counts the cores and starts the threads; single precision.
-    ///
-    /// # Errors
-    /// If there is no such device, or the threads cannot be started.
+    /// Checks the device and starts the threads. The precision is f32.
     pub fn build(&self) -> Result<Machine, Error> {
         let device = device(&self.device)?;
         Ok(Machine {
@@ -309,7 +294,7 @@ impl MachineArgs {
     }
 }
 
-/// Returns true if something is named twice.
+/// Returns true if an item occurs twice.
 pub fn has_duplicates<T: PartialEq>(items: &[T]) -> bool {
     (1..items.len()).any(|later| items[..later].contains(&items[later]))
 }

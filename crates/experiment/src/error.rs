@@ -1,12 +1,12 @@
-//! Faults of experiments, between a subject and its results.
+//! Errors of experiments.
 use std::path::{Path, PathBuf};
 
-/// Reason why an experiment could not be done, or a model not be exported.
+/// Reason why an experiment failed or a model could not be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant names its fields")]
 pub enum Error {
-    /// An argument, a file or a folder that does not serve: what, where, and what is allowed.
+    /// An invalid argument, file or folder; the message names it and what is allowed.
     #[error("{0}")]
     Input(String),
 
@@ -28,17 +28,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// An [`Input`](Self::Input) with this message.
+    /// Returns an [`Input`](Self::Input) error with this message.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::Input(message.into())
     }
 
-    /// A file that cannot be read.
+    /// Returns the error for a file that cannot be read.
     pub(crate) fn read(path: &Path, source: std::io::Error) -> Self {
         Self::File { deed: "read", path: path.to_owned(), source }
     }
 
-    /// A file that cannot be written.
+    /// Returns the error for a file that cannot be written.
     pub(crate) fn write(path: &Path, source: std::io::Error) -> Self {
         Self::File { deed: "write", path: path.to_owned(), source }
     }

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use training::stop;
 
-/// Exit code where SIGUSR1 or SIGTERM has ended the measuring of rows between two groups: the same command goes on.
-/// `EX_TEMPFAIL` of sysexits.h.
+/// Exit code after SIGUSR1 or SIGTERM stopped a run between two groups of rows (`EX_TEMPFAIL` of sysexits.h); running the command again
+/// resumes it.
 const STOPPED: u8 = 75;
 
-/// Ends a binary: an error goes to stderr in one line and makes the exit code 1, or 75 where a signal has ended it
-/// between two groups of rows.
+/// Ends a binary: prints an error to stderr in one line and returns exit code 1, or 75 if a signal stopped the run between two groups of
+/// rows.
 pub fn exit_code(outcome: Result<(), impl Display>) -> ExitCode {
     let is_stopped = outcome.is_err() && stop::has_stopped();
     let code = words::exit_code(outcome);

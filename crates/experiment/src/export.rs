@@ -1,4 +1,4 @@
-//! Models written as Hugging Face folders, for other tools and for this one.
+//! Export of models as Hugging Face folders.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,17 +13,17 @@ use crate::error::Error;
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 
-/// File that Python makes from the weights, next to them.
+/// ONNX file that Python writes next to the weights.
 const ONNX: &str = "model.onnx";
 
-/// File beside the weights that says how they came to be.
+/// File that records how the model was made.
 const ABOUT: &str = "pruning.json";
 
-/// File of the module by which transformers runs models that lack heads.
+/// Python module that transformers needs to load models with removed heads.
 const CODE: &str = "modeling_headcount.py";
 const CODE_TEXT: &str = include_str!("modeling_headcount.py");
 
-/// A folder that a model is to be written to.
+/// A folder that a model will be written to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Export {
     folder: PathBuf,
@@ -32,10 +32,10 @@ pub struct Export {
 }
 
 impl Export {
-    /// The folder, checked.
+    /// Checks the folder and creates its parents.
     ///
     /// # Errors
-    /// If it is there already, unless its files may be overwritten, or cannot be made.
+    /// If it exists and `overwrite` is false.
     pub fn new(folder: &Path, overwrite: bool) -> Result<Self, Error> {
         if folder.exists() && !overwrite {
             return Err(exists(folder));
@@ -46,7 +46,7 @@ impl Export {
         Ok(Self { folder: folder.to_owned(), overwrite, about: None })
     }
 
-    /// The same folder with a `pruning.json` that says how the model came to be.
+    /// Adds a `pruning.json` that records how the model was made.
     pub fn about(&self, mut signature: Signature) -> Self {
         let counting = "layers and heads are counted from 1 here, and from 0 in config.json";
         signature.identity.arguments.insert("counting".to_owned(), counting.into());
@@ -58,11 +58,10 @@ impl Export {
         &self.folder
     }
 
-    /// Writes the subject's model without these heads, but for what stays of them under `ablation`.
+    /// Writes the subject's model with these heads removed. What `ablation` replaces them with is folded into the weights.
     ///
     /// # Errors
-    /// If the model does not have one of the heads, no head would be left, zeros are asked for and the model has heads cut out
-    /// already, what stays of them cannot be written, or a folder or a file is at fault.
+    /// If no head would be left, the heads are to be zeroed but some have been removed already, or the replacement cannot be folded in.
     pub fn write(
         &self,
         subject: &dyn Subject,
@@ -73,11 +72,11 @@ impl Export {
         self.fill(subject.folder(), |folder| subject.save_without_heads(heads, removal, ablation, folder))
     }
 
-    /// Writes what `save` writes, configuration and weights, and the companions of the folder `source` that the model came
-    /// from: all of it or nothing. Files of other names in an earlier export stay.
+    /// Writes what `save` writes (configuration and weights) and the tokenizer and other optional files from `source`: all of it or
+    /// nothing. Files in an earlier export that this tool does not write stay.
     ///
     /// # Errors
-    /// If the two folders are the same, the folder holds folders, or a file cannot be read or written.
+    /// If `source` is the export folder itself, or the export folder holds folders.
     fn fill(
         &self,
         source: &Path,
@@ -91,7 +90,7 @@ impl Export {
         }
         let foreign = self.foreign()?;
         if !self.overwrite && self.folder.exists() {
-            return Err(exists(&self.folder)); // somebody made it meanwhile
+            return Err(exists(&self.folder)); // created by someone else in the meantime
         }
         durable::replace_folder(&self.folder, |partial| {
             save(partial)?;
@@ -106,7 +105,7 @@ impl Export {
         })
     }
 
-    /// Files of an earlier export that it did not write.
+    /// Returns the files in an earlier export that this tool does not write.
     fn foreign(&self) -> Result<Vec<PathBuf>, Error> {
         durable::restore_folder(&self.folder)?;
         if !self.folder.exists() {
@@ -138,17 +137,14 @@ fn exists(folder: &Path) -> Error {
     ))
 }
 
-/// Gives a file of the user a second name in the new folder, before the old folder goes.
+/// Links or copies a user's file into the new folder before the old folder is deleted.
 fn keep(file: &Path, folder: &Path) -> Result<(), Error> {
     let place = folder.join(file.file_name().unwrap_or_default());
-    let kept = fs::hard_link(file, &place).or_else(|_| fs::copy(file, &place).map(drop)); // no links on some disks
+    let kept = fs::hard_link(file, &place).or_else(|_| fs::copy(file, &place).map(drop)); // some file systems have no links
     kept.map_err(|source| Error::write(&place, source))
 }
 
-/// Copies a file of the model's folder, if it is there: its content, not its permissions.
-///
-/// # Errors
-/// If it cannot be read or written.
+/// Copies the content, but not the permissions, of a file of the model's folder; does nothing if it is missing.
 fn copy_companion(source: &Path, name: &str, folder: &Path) -> Result<(), Error> {
     let from = source.join(name);
     if !from.exists() {
@@ -158,16 +154,12 @@ fn copy_companion(source: &Path, name: &str, folder: &Path) -> Result<(), Error>
     Ok(durable::write(&folder.join(name), bytes)?)
 }
 
-/// Makes a model that was just written into `folder` loadable by others: its `config.json` keeps the entries of that in
-/// `source` that this project does not know, and where it lists heads that were cut out, of a family that
-/// `modeling_headcount.py` knows, that file comes into the folder, and the entry by which transformers finds it.
-///
-/// # Errors
-/// If a file cannot be read or written.
+/// Makes a model in `folder` loadable by transformers: adds to its `config.json` the entries in `source` that this project does not know.
+/// If heads were removed and `modeling_headcount.py` supports the family, also adds that file and its `auto_map` entry.
 pub fn complete_folder(source: &Path, folder: &Path) -> Result<(), Error> {
     let (path, mut config) = (folder.join(CONFIG), read_config(&source.join(CONFIG))?);
     for (name, value) in read_config(&path)? {
-        // 12 and 12.0 are the same number here, but not in transformers 5
+        // 12 and 12.0 are equal here, but not in transformers 5
         let is_same = |old: &Value| old.is_number() && old.as_f64() == value.as_f64();
         if !config.get(&name).is_some_and(is_same) {
             config.insert(name, value);
@@ -175,7 +167,7 @@ pub fn complete_folder(source: &Path, folder: &Path) -> Result<(), Error> {
     }
     for name in ["dtype", "torch_dtype"] {
         if let Some(kind) = config.get_mut(name) {
-            *kind = "float32".into(); // what the weights are written in
+            *kind = "float32".into(); // as the weights are written
         }
     }
     let entries = ["pruned_heads", "pruned_query_heads", "pruned_attention_heads"];
@@ -192,7 +184,7 @@ pub fn complete_folder(source: &Path, folder: &Path) -> Result<(), Error> {
     Ok(durable::write(&path, format!("{:#}\n", Value::Object(config)))?)
 }
 
-/// The Auto class of transformers for models of this type and class that lack heads, of which the code has the list.
+/// Returns the Auto class of transformers for pruned models of this type and class, read from the tables in `modeling_headcount.py`.
 fn auto_class(model_type: &str, class: &str) -> Option<&'static str> {
     let lists = CODE_TEXT.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\": \""));
     let of_type = lists.filter(|(_, types)| types.split(['"', ' ']).any(|name| name == model_type));
@@ -251,7 +243,7 @@ mod tests {
         Err(heads::Error::Head("no head would be left".to_owned()).into())
     }
 
-    /// Files of others stay, further ones of an earlier export go, and after a failure all is as it was.
+    /// Foreign files stay, outdated files of an earlier export go, and a failure leaves everything as it was.
     #[test]
     fn an_earlier_export_is_replaced_as_a_whole_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();

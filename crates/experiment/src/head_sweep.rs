@@ -1,4 +1,4 @@
-//! A row for each head: the score with one set of heads masked for each of them.
+//! Experiments with one row per head: the score with a set of heads masked for that head.
 use std::path::Path;
 
 use heads::experiment::ABLATE_ONE;
@@ -13,27 +13,27 @@ use crate::error::Error;
 use crate::measured::{Finished, MeasuredRows, RowPlan, RowSet};
 use crate::until_decided::Deciding;
 
-/// An experiment that masks a set of heads for each head.
+/// An experiment that masks one set of heads per head.
 #[derive(Debug)]
 pub struct HeadSweep {
-    /// Its name in signatures.
+    /// Name in signatures.
     pub experiment: &'static str,
-    /// Split that is scored.
+    /// Split to score.
     pub scored: Scored,
-    /// The heads that can have a row: those of an attention type are a family of tests.
+    /// Heads that can have a row; the heads of one attention type are a family of tests.
     pub heads: Vec<HeadId>,
-    /// Heads that are masked for a head.
+    /// Returns the heads to mask for a head's row.
     pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, heads::Error>,
     /// Tests of the differences.
     pub test: TestArgs,
-    /// Rules by which heads are measured until they are decided; `None` if on all segments.
+    /// Rules for measuring heads until they are decided; `None` to measure all segments.
     pub deciding: Option<Deciding>,
-    /// Further arguments that the rows depend on, by name.
+    /// Other arguments that the rows depend on, by name.
     pub arguments: Vec<(String, serde_json::Value)>,
 }
 
 impl HeadSweep {
-    /// One head at a time, of any that the model has: `ablate-one`.
+    /// Returns the sweep of `ablate-one`: each head of the model masked alone.
     pub fn one_at_a_time(scored: Scored, layout: &HeadLayout, test: TestArgs) -> Self {
         Self {
             experiment: ABLATE_ONE.name,
@@ -47,9 +47,6 @@ impl HeadSweep {
     }
 
     /// Scores the subject for each of `heads` that has no row yet, and tests all rows.
-    ///
-    /// # Errors
-    /// If the results cannot be written, or the split is at fault.
     pub fn run(
         &self,
         subject: &dyn Subject,
@@ -65,7 +62,7 @@ impl HeadSweep {
             let mut family = self.heads.iter().filter(|id| row.attention == id.attention());
             family.clone().next().is_some() && !family.any(|&id| row.head_id() == id)
         };
-        rows.leave_out(is_of_other_head); // chosen by other data than now
+        rows.leave_out(is_of_other_head); // from heads that were chosen on other data
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in self.heads.iter().filter(|id| heads.contains(id)) {
@@ -81,9 +78,8 @@ impl HeadSweep {
         rows.finish()
     }
 
-    /// The rows of `heads` as another experiment needs them, which this is an ingredient of. Those that are missing are
-    /// measured, but not by a shard: others may be at it. With --again rows of another run are replaced, such as those of an
-    /// earlier model.
+    /// Returns the rows of `heads` for another experiment. Missing rows are measured, except by a shard, since other shards may be
+    /// measuring them. With --again, rows of another run, such as those of an earlier model, are replaced.
     ///
     /// # Errors
     /// As for [`run`](Self::run), or if a shard of the other experiment lacks rows.
@@ -115,10 +111,7 @@ impl HeadSweep {
         })
     }
 
-    /// Identity of the scores.
-    ///
-    /// # Errors
-    /// If the split is at fault.
+    /// Returns the identity of the scores.
     fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
         let mut identity = subject.identity(self.experiment, &self.scored)?;
         identity.arguments.extend(self.arguments.iter().cloned());
@@ -126,7 +119,7 @@ impl HeadSweep {
         Ok(identity)
     }
 
-    /// The number of heads of each attention type that can have a row, and the rows of `heads`.
+    /// Returns the number of heads of each attention type that can have a row, and the rows of `heads`.
     fn plan(&self, heads: &[HeadId]) -> RowPlan {
         let mut plan = RowPlan::default();
         for (place, &id) in self.heads.iter().enumerate() {
@@ -139,10 +132,7 @@ impl HeadSweep {
     }
 }
 
-/// Complete results of `ablate-one` or its like with this identity, at `path` or where they have a name of their own.
-///
-/// # Errors
-/// If they cannot be read.
+/// Returns complete results of a head sweep with this identity, at `path` or at the name that avoids another run's results.
 pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<AblationRow>>, Error> {
     for path in [path.to_owned(), identity.own_path(path)] {
         let stored = Signature::read(&Signature::path_beside(&path))?;
@@ -153,7 +143,7 @@ pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<A
     Ok(None)
 }
 
-/// The row of a head, without scores.
+/// Returns the row of a head, without scores.
 fn row(id: HeadId, metric: MetricName) -> AblationRow {
     AblationRow::untested(id, metric, 0.0, 0.0)
 }
@@ -174,7 +164,7 @@ mod tests {
         let heads = layout.heads_of(Attention::DecDec).unwrap();
         let RowPlan { families, places } = sweep.plan(&heads[1..3]);
         assert_eq!(families, BTreeMap::from([("enc-enc".to_owned(), 6), ("dec-dec".to_owned(), 6)]));
-        // the places of heads do not depend on which of them are asked for
+        // a head's place does not depend on which heads are asked for
         assert_eq!(places, BTreeMap::from([("dec-dec:1:2".to_owned(), 7), ("dec-dec:1:3".to_owned(), 8)]));
     }
 }

@@ -1,7 +1,6 @@
-//! Parts that experiments share: arguments, rows that are measured and tested, orders of heads, curves, export.
+//! Parts that experiments share: arguments, measured and tested rows, rankings of heads, pruning curves and export.
 //!
-//! An experiment reads its [`SharedArgs`], opens a subject, says which head sets its rows are of, and lets [`MeasuredRows`]
-//! score them.
+//! An experiment reads its [`SharedArgs`], opens a subject, chooses a head set for each row, and lets [`MeasuredRows`] score them.
 mod args;
 mod curves;
 mod error;

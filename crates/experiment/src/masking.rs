@@ -1,4 +1,4 @@
-//! Masking of heads: rescaling, and kinds of ablation.
+//! Options of masking: rescaling and kinds of ablation.
 use clap::ValueEnum;
 use subject::{Ablation, Description, Sample, Scored};
 use training::Machine;
@@ -6,7 +6,7 @@ use training::Machine;
 use crate::args::{SharedArgs, positive};
 use crate::error::Error;
 
-/// Texts that contexts are read in, unless told otherwise.
+/// Default number of segments from which means and replacements are taken.
 const REFERENCE_LIMIT: usize = 2000;
 
 /// Arguments of experiments that mask heads.
@@ -43,22 +43,22 @@ pub struct AblationArgs {
     pub draw: Option<u64>,
 }
 
-/// AblationKind of ablation.
+/// Kind of ablation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AblationKind {
     /// Zeros, as in the paper
     Zero,
-    /// Its mean over all positions of texts
+    /// Its mean over all positions of the reference texts
     Mean,
-    /// Its output at the same position of another text
+    /// Its output at the corresponding position of another text
     Resample,
 }
 
 impl AblationArgs {
-    /// The kind of ablation, checked.
+    /// Returns the kind of ablation.
     ///
     /// # Errors
-    /// If there is no such split, it is at fault, or an option is given that the kind has no use for.
+    /// If the split is invalid, or an option does not apply to the kind.
     pub fn build(&self, seed: u64, description: &Description, machine: &Machine) -> Result<Ablation, Error> {
         let sample = || -> Result<Sample, Error> {
             let split = self.reference_on.as_deref().unwrap_or(description.estimate_split());
@@ -80,10 +80,10 @@ impl AblationArgs {
 }
 
 impl MaskingArgs {
-    /// The split that an experiment scores, with its heads masked so.
+    /// Returns the split that an experiment scores, with its ablation.
     ///
     /// # Errors
-    /// As for [`AblationArgs::build`], or if other texts are to come from the split that is scored.
+    /// As for [`AblationArgs::build`], or if replacements would come from the scored split itself.
     pub fn scored(
         &self,
         split: String,

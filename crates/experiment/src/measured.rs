@@ -1,4 +1,4 @@
-//! Rows whose scores are measured here, with the statistics of every segment, and tested when all are there.
+//! Rows that are measured together with the statistics of every segment, and tested once all are complete.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -14,17 +14,17 @@ use training::stop::Unbroken;
 use crate::args::{OpenRows, SharedArgs};
 use crate::error::Error;
 
-/// Heads that are masked together, and the rows that their score belongs to, whose scores are still to come.
+/// A head set to mask, and the rows that its score will complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowSet<R> {
     /// Masked heads.
     pub masked: HeadSet,
-    /// Their rows, at least one.
+    /// Its rows, at least one.
     pub rows: Vec<R>,
 }
 
 impl<R> RowSet<R> {
-    /// Adds a row to the set of `sets` that masks these heads, or a set for it: equal sets are measured once.
+    /// Adds a row to the set in `sets` that masks these heads, or adds a new set: equal sets are measured once.
     pub fn add(sets: &mut Vec<Self>, masked: HeadSet, row: R) {
         match sets.iter_mut().find(|set| set.masked == masked) {
             Some(set) => set.rows.push(row),
@@ -36,17 +36,17 @@ impl<R> RowSet<R> {
 /// The rows of an experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowPlan {
-    /// Number of rows of each family of tests when it is whole; 0 where any number does.
+    /// Number of rows of each complete family of tests; 0 if any number is complete.
     pub families: BTreeMap<String, usize>,
     /// Rows requested, by name, with their index in the full plan, which decides the shard.
     pub places: BTreeMap<String, usize>,
 }
 
-/// Results that grow by measuring.
+/// Results to which measured rows are added.
 #[derive(Debug)]
 pub struct MeasuredRows<R: TestedRow> {
     pub(crate) path: PathBuf,
-    /// Rows requested, where they are a shard's.
+    /// Rows requested; `None` unless this run is a shard.
     pub(crate) part: Option<Part>,
     pub(crate) writer: RowWriter<R>,
     pub(crate) bases: BTreeMap<String, Segments>,
@@ -54,12 +54,9 @@ pub struct MeasuredRows<R: TestedRow> {
 }
 
 impl<R: TestedRow> MeasuredRows<R> {
-    /// Opens the results at `path`, or beside it where that holds results of another run.
+    /// Opens the results at `path`, or at a new name next to it if `path` holds results of another run.
     ///
-    /// - `test`: settings that it lacks stay as they were in results that are there
-    ///
-    /// # Errors
-    /// As for [`RowWriter::open`].
+    /// - `test`: settings that are not given keep their values from existing results
     pub fn open(
         path: &Path,
         identity: Identity,
@@ -78,14 +75,14 @@ impl<R: TestedRow> MeasuredRows<R> {
             let is_same = signature.identity.differences(&whole.identity).is_empty();
             whole.testing.filter(|_| is_same)
         };
-        let of_whole = part.as_ref().and_then(|_| of_whole()); // a shard's own file may not be there yet
+        let of_whole = part.as_ref().and_then(|_| of_whole()); // a shard's own file may not exist yet
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
         let tested = writer.tested().or(of_whole);
         writer.signature_mut().testing = Some(test.testing(tested, shared.seed));
         Ok(Self { path, part, writer, bases: BTreeMap::new(), quiet: machine.quiet })
     }
 
-    /// The rows that need not be measured.
+    /// Returns the rows that need not be measured.
     pub fn rows(&self) -> impl Iterator<Item = &R> {
         self.writer.rows()
     }
@@ -95,28 +92,27 @@ impl<R: TestedRow> MeasuredRows<R> {
         self.writer.contains(key)
     }
 
-    /// Returns true if this row must be measured: it does not exist or --again is given, and it is not another shard's.
+    /// Returns true if this row must be measured: it is missing or --again is given, and it does not belong to another shard.
     pub fn is_due(&self, row: &R) -> bool {
         !self.contains(&row.key()) && self.part.as_ref().is_none_or(|part| part.holds(&row.name()))
     }
 
-    /// Notes how long this run took to choose the heads of a method.
+    /// Records how long this run took to choose the heads of a ranking or search.
     pub fn note_choosing(&mut self, method: &str, seconds: f64) {
         self.writer.run_mut().choosing_seconds.insert(method.to_owned(), seconds);
     }
 
-    /// Leaves out earlier rows that do not fit any more.
+    /// Leaves out earlier rows that no longer apply.
     pub fn leave_out(&mut self, unwanted: impl Fn(&R) -> bool) {
         self.writer.leave_out(unwanted);
     }
 
-    /// Scores the subject under each of `sets` and adds its rows as soon as they are scored.
+    /// Scores the subject under each of `sets` and stores its rows as soon as they are scored.
     ///
     /// - `base`: name of the statistics of the full model
     ///
     /// # Errors
-    /// If the full model differs from when the rows that are there were measured, the split is at fault, the file cannot be
-    /// written, or a signal has asked for the end.
+    /// If the full model's statistics differ from those stored with earlier rows, or a signal has stopped the run.
     pub fn measure(
         &mut self,
         subject: &dyn Subject,
@@ -134,10 +130,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         self.measure_on(evaluator.as_mut(), base, sets)
     }
 
-    /// [`measure`](Self::measure) on a split that is ready.
-    ///
-    /// # Errors
-    /// As for [`measure`](Self::measure).
+    /// Does the work of [`measure`](Self::measure) on an opened split.
     pub fn measure_on(
         &mut self,
         evaluator: &mut dyn Evaluator,
@@ -167,11 +160,8 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(evaluator.evaluate(&masked, &mut each)?)
     }
 
-    /// Scores a model that came of the `base`, such as one that was trained further, under one of its sets; rows are compared with the
-    /// intact base.
-    ///
-    /// # Errors
-    /// As for [`measure`](Self::measure).
+    /// Scores `other`, a model derived from `base` such as by further training, under one set. Its rows are compared with the full model of
+    /// `base`.
     pub fn measure_other(
         &mut self,
         other: &dyn Subject,
@@ -190,10 +180,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(self.writer.append(row, Some(block))?)
     }
 
-    /// Tests all rows and makes them the results. A shard's are not tested: families need the rows of all shards.
-    ///
-    /// # Errors
-    /// If the file cannot be written; the rows that were measured stay.
+    /// Tests all rows and publishes the results. Rows of a shard are not tested, since families of tests need the rows of all shards.
     pub fn finish(self) -> Result<Finished<R>, Error> {
         let Self { path, part, writer, .. } = self;
         let rows =
@@ -206,7 +193,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     }
 }
 
-/// Says what is to be measured, and how to resume it.
+/// Prints what will be measured and how to resume it.
 fn announce(scored: &Scored, segments: usize, sets: usize) {
     let which = match (scored.limit, scored.sample) {
         (None, _) => "all",
@@ -228,7 +215,7 @@ fn announce(scored: &Scored, segments: usize, sets: usize) {
     );
 }
 
-/// A warning where the classes of a classifier in another order would be right far more often.
+/// Returns a warning if another order of the labels would make the classifier right far more often.
 fn doubt_of_labels(segments: &Segments, identity: &Identity) -> Option<String> {
     let Segments::Classes(outcomes, _) = segments else { return None };
     let labels = identity.arguments.get("labels")?.as_array()?;

@@ -1,4 +1,4 @@
-//! Orders of heads, the least first: Michel et al. (2019), Section 4.1, and orders to compare with it.
+//! Rankings of heads, those to be masked first in front: Michel et al. (2019), Section 4.1, and rankings to compare with it.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,16 +18,16 @@ use crate::args::{SharedArgs, positive};
 use crate::error::Error;
 use crate::head_sweep::{HeadSweep, find};
 
-/// Draw of the segments that scores of heads are measured on.
+/// Settings for sampling the segments that heads are ranked on.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampling {
-    /// Seed of the draw.
+    /// Seed of the sample.
     pub seed: u64,
-    /// Multiplies the kept heads of a layer by heads / kept, where heads are masked already.
+    /// Multiplies the kept heads of a layer by heads / kept if some heads are masked already.
     pub rescale: bool,
 }
 
-/// Average of the gradient of Equation 2.
+/// Averaging of the gradient in Equation 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Granularity {
     /// Absolute value of each example's gradient, as in the paper
@@ -36,7 +36,7 @@ pub enum Granularity {
     Token,
 }
 
-/// Arguments of experiments that order heads.
+/// Arguments of experiments that rank heads.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Order of heads")]
 pub struct EstimateArgs {
@@ -67,10 +67,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl EstimateArgs {
-    /// Data and settings of the scores, checked.
-    ///
-    /// # Errors
-    /// If there is no such split, or it is at fault.
+    /// Returns the data and settings for ranking heads.
     pub fn estimate(
         &self,
         description: &Description,
@@ -87,11 +84,8 @@ impl EstimateArgs {
         })
     }
 
-    /// [`estimate`](Self::estimate) for orders that need no scores unless `is_needed`: a checkpoint that is taken as it is may
-    /// have no training split to measure on.
-    ///
-    /// # Errors
-    /// As for `estimate`, if scores are needed or a split is named.
+    /// Returns [`estimate`](Self::estimate), or `None` if it fails while no ranking needs it and no split is named: a ready-made checkpoint
+    /// may have no training split.
     pub fn estimate_if(
         &self,
         is_needed: bool,
@@ -104,12 +98,12 @@ impl EstimateArgs {
     }
 }
 
-/// Data and settings by which heads are scored.
+/// Data and settings for ranking heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     /// The data.
     pub on: Scored,
-    /// Average of importance.
+    /// Averaging of importance.
     pub granularity: Granularity,
     /// Divides importance by the l2 norm of its layer.
     pub normalise: bool,
@@ -118,13 +112,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The same, with something else in the place of heads that are masked already.
+    /// Returns the estimate with another ablation for heads that are masked already.
     #[must_use]
     pub fn under(self, ablation: &Ablation) -> Self {
         Self { on: self.on.under(ablation.clone()), ..self }
     }
 
-    /// Ablation by mean contexts of the same segments.
+    /// Returns the ablation by mean head outputs over the segments of the estimate.
     pub fn mean_ablation(&self) -> Ablation {
         let Scored { split, limit, sample, .. } = &self.on;
         let (size, seed) = (limit.unwrap_or(usize::MAX), sample.unwrap_or_default());
@@ -132,9 +126,6 @@ impl Estimate {
     }
 
     /// Adds data and settings to the identity of an experiment.
-    ///
-    /// # Errors
-    /// If the split is at fault.
     pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> Result<(), Error> {
         Ingredient::describe(subject, &self.on, "estimate", identity)?;
         let granularity = match self.granularity {
@@ -151,27 +142,20 @@ impl Estimate {
         Ok(())
     }
 
-    /// Scores of all heads but those of `masked`, which are masked, for an order that is
-    /// [measured](Order::is_measured).
-    ///
-    /// # Errors
-    /// As for [`Subject::measure`].
+    /// Returns the scores of the open heads, with the heads of `masked` masked, for an order that is [measured](Order::is_measured).
     ///
     /// # Panics
     /// If the order is not measured.
     pub fn scores(&self, order: Order, subject: &dyn Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
         let measures = self.ingredients(order);
         let measured = subject.measure(&self.on, masked, &measures)?;
-        // What is masked has no say in the norm of its layer.
+        // Masked heads do not count in the norm of their layer.
         let open = |scores: HeadScores| scores.iter().filter(|&(id, _)| !masked.contains(id)).collect();
         let measured = measured.into_iter().map(|(measure, means)| (measure, open(means.means()))).collect();
         Ok(self.score(order, &measured))
     }
 
-    /// Measures of passes that an order's scores are made of.
-    ///
-    /// # Panics
-    /// If the order is not measured.
+    /// Returns the criteria to measure for an order's scores; panics if the order is not measured.
     pub fn ingredients(&self, order: Order) -> BTreeSet<Measure> {
         match self.measure(order) {
             Measure::ExampleNormalised => BTreeSet::from([Measure::Example]),
@@ -182,26 +166,23 @@ impl Estimate {
         }
     }
 
-    /// Makes an order's scores of measured ones: [`Measure::of_passes`] serves every order.
+    /// Computes an order's scores from measured criteria; the criteria of [`Measure::of_passes`] suffice for every order.
     ///
     /// # Panics
-    /// If a measure that the order needs is missing, or it goes by none.
+    /// If a criterion that the order needs is missing, or the order is not measured.
     pub fn score(&self, order: Order, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
         let measure = self.measure(order);
         self.value(measure, measured).map(|_, value| measure.ascending(value))
     }
 
-    /// Scores by a measure, also by one that is made of others.
-    ///
-    /// # Panics
-    /// If one that it is made of is missing.
+    /// Computes the scores of a criterion, including criteria derived from others; panics if one of those is missing.
     pub fn value(&self, measure: Measure, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
         match measure {
             Measure::ExampleNormalised => measured[&Measure::Example].normalised_by_layer(),
             Measure::TokenNormalised => measured[&Measure::Token].normalised_by_layer(),
             Measure::ModuleImportance => measured[&self.importance()].summed_by_module(),
             Measure::ImportanceEntropy => {
-                // a share is added to it, so it must be one
+                // importance is mixed with entropy as a share, so it must be normalised
                 let importance = measured[&self.importance()].normalised_by_layer();
                 importance_entropy(&importance, &measured[&Measure::NormalisedEntropy], self.entropy_weight)
             }
@@ -209,7 +190,7 @@ impl Estimate {
         }
     }
 
-    /// The measure that an order goes by.
+    /// Returns the criterion that an order ranks by.
     fn measure(&self, order: Order) -> Measure {
         match (order, self.granularity) {
             (Order::By(measure), _) => measure,
@@ -228,27 +209,25 @@ impl Estimate {
     }
 }
 
-/// `w I_h + (1 - w) H_h / log(n_keys)`, the HIS+AE score: what matters and is spread stays.
+/// Returns `w I_h + (1 - w) H_h / log(n_keys)`, the HIS+AE score: important heads and heads with spread-out attention are kept.
 fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64) -> HeadScores {
     importance
         .map(|head, importance| weight * importance + (1.0 - weight) * entropy.get(head).unwrap_or_default())
 }
 
-/// Data that an experiment depends on besides what it scores.
+/// Data that an experiment depends on in addition to the split that it scores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ingredient {
     /// SHA-256 of its segments.
     pub sha256: String,
-    /// Arguments by which they are read otherwise than the scored split; names begin with the role.
+    /// Arguments in which its reading differs from the scored split; names begin with the role.
     pub reading: Vec<(String, Value)>,
 }
 
 impl Ingredient {
-    /// - `role`: its purpose, such as `estimate`
-    /// - `identity`: that of the experiment
+    /// Describes the segments of `scored` relative to the identity of the experiment.
     ///
-    /// # Errors
-    /// If the split is at fault, or the subject does not tell.
+    /// - `role`: its purpose, such as `estimate`
     pub fn of(
         subject: &dyn Subject,
         scored: &Scored,
@@ -258,7 +237,7 @@ impl Ingredient {
         let Identity { mut data, arguments, .. } = subject.identity("", scored)?;
         let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
         let sha256 = data.remove(&scored.split).ok_or_else(unknown)?;
-        // These are of the model and of the sample, and told as such.
+        // These belong to the model and the sample, and are recorded there.
         let is_told = |name: &str| ["rescale", "sample", "removed_heads"].contains(&name);
         let differs =
             |(name, value): &(String, Value)| !is_told(name) && identity.arguments.get(name) != Some(value);
@@ -267,9 +246,6 @@ impl Ingredient {
     }
 
     /// Adds an ingredient to the identity of an experiment.
-    ///
-    /// # Errors
-    /// As for [`of`](Self::of).
     pub fn describe(
         subject: &dyn Subject,
         scored: &Scored,
@@ -283,7 +259,7 @@ impl Ingredient {
     }
 }
 
-/// Shuffles heads; the seed and the name of the subject decide, so that subjects of one size do not share their orders.
+/// Shuffles heads. The setup's name is part of the seed, so that setups of equal size get different orders.
 pub fn random_order(heads: &[HeadId], subject: &str, seed: u64) -> Vec<HeadId> {
     // FNV-1a (Fowler, Noll and Vo), with its constants for 64 bits
     let stream = subject.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -296,17 +272,14 @@ pub fn random_order(heads: &[HeadId], subject: &str, seed: u64) -> Vec<HeadId> {
     order
 }
 
-/// Results of `ablate-one` that an oracle order is made of.
+/// Results of `ablate-one`, for the oracle ranking.
 #[derive(Debug, Clone)]
 pub struct Oracle {
     rows: Vec<AblationRow>,
 }
 
 impl Oracle {
-    /// Finds the results for the subject's model and the scored split: `None` if there are none, or only those of another run.
-    ///
-    /// # Errors
-    /// If they cannot be read.
+    /// Finds complete results for the subject's model and the scored split; `None` if they are missing or from another run.
     pub fn find(
         description: &Description,
         results: &Path,
@@ -317,10 +290,7 @@ impl Oracle {
         Ok(find(&path, &identity)?.map(|found| Self::of(found.rows)))
     }
 
-    /// Returns results of `ablate-one` on a split; those that are missing are measured.
-    ///
-    /// # Errors
-    /// As for [`HeadSweep::ingredient`].
+    /// Returns results of `ablate-one` on a split; missing rows are measured.
     pub fn measured(
         on: &Scored,
         heads: &[HeadId],
@@ -337,7 +307,7 @@ impl Oracle {
         Self { rows }
     }
 
-    /// Loss of score without each of `heads`, in its unit; `None` if one has no row.
+    /// Returns the loss of score without each of `heads`, in the metric's unit; `None` if a head has no row.
     pub fn scores(&self, heads: &[HeadId]) -> Option<HeadScores> {
         let lost = |&id: &HeadId| {
             let row = self.rows.iter().find(|row| row.head_id() == id)?;
@@ -368,7 +338,7 @@ mod tests {
         ])
     }
 
-    /// 3/5 and 4/5 after normalisation; 1/4 of that and 3/4 of 0.1 and 0.5.
+    /// 3/5 and 4/5 after normalisation; weight 1/4, and weight 3/4 for the entropies 0.1 and 0.5.
     #[test]
     fn importance_and_entropy_are_mixed_after_normalisation() {
         let found = estimate().score(Order::By(Measure::ImportanceEntropy), &measured());

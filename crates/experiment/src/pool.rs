@@ -1,4 +1,4 @@
-//! Heads that are masked step by step.
+//! Pools of heads that are masked step by step.
 use std::collections::BTreeMap;
 
 use core_masking::{Attention, HeadId, HeadLayout, HeadScores, HeadSet};
@@ -12,7 +12,7 @@ use crate::unit::Together;
 /// Arguments of experiments that mask heads step by step.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StepArgs {
-    /// Attention types whose heads are masked: all, or one of them (Figure 4); several, separated by commas
+    /// Attention types whose heads are masked: `all` or one type (Figure 4); types separated by commas each get their own curves
     #[arg(long, action = clap::ArgAction::Set, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
     attention: Vec<Selection>,
 
@@ -26,16 +26,13 @@ pub struct StepArgs {
 }
 
 impl StepArgs {
-    /// Sets the share of a step unless one was given, in percent.
+    /// Sets the step size, in percent, unless one was given.
     #[must_use]
     pub fn with_default(self, percent: Option<u64>) -> Self {
         Self { step_percent: self.step_percent.or(percent), ..self }
     }
 
-    /// A pool for each `--attention`.
-    ///
-    /// # Errors
-    /// If the model has no such attention, one is named twice, or all heads of a layer are to be kept.
+    /// Returns a pool for each `--attention`.
     pub fn pools(&self, layout: &HeadLayout, together: Together) -> Result<Vec<Pool>, Error> {
         let &Self { step_percent, keep_at_least, .. } = self;
         if has_duplicates(&self.attention) {
@@ -62,26 +59,24 @@ impl StepArgs {
     }
 }
 
-/// Heads that are ordered together.
+/// Heads that are ranked together.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// Name of them all.
+    /// Name of the pool.
     pub scope: Scope,
-    /// The heads: all of each layer that is among them.
+    /// The heads: either all heads of a layer or none.
     pub heads: Vec<HeadId>,
-    /// Heads that stay in each layer.
+    /// Number of heads that each layer keeps.
     pub keep_at_least: usize,
     /// Heads masked at each step, in percent, 1 to 100.
     pub step_percent: u64,
-    /// Rule by which they are masked together.
+    /// Rule for masking heads together.
     pub together: Together,
 }
 
 impl Pool {
-    /// Number of masked heads at each step: 0, then ⌈heads · step · percent / 100⌉ up to all that may be masked; where heads
-    /// are masked together, as many as make that up.
-    ///
-    /// For steps of 10 % this is Section 4.2's `ceil(total * i / 10)`.
+    /// Returns the number of masked heads at each step: 0, then ⌈heads · step · percent / 100⌉, up to all that may be masked. Heads that
+    /// are masked together round each number up. For steps of 10% this is Section 4.2's `ceil(total * i / 10)`.
     pub fn counts(&self) -> Vec<usize> {
         let (most, at_once) = (self.most(), self.together.at_once(&self.heads));
         let total = self.heads.len() as u64;
@@ -102,18 +97,18 @@ impl Pool {
         counts
     }
 
-    /// Adds the settings of the steps to an identity.
+    /// Adds the step settings to an identity.
     pub fn describe(&self, identity: &mut Identity) {
         identity.arguments.insert("step_percent".to_owned(), self.step_percent.into());
         identity.arguments.insert("keep_at_least".to_owned(), self.keep_at_least.into());
     }
 
-    /// Name of the curve that an order gives over these heads.
+    /// Returns the name of the curve of an order over these heads.
     pub fn curve(&self, order: Order) -> CurveId {
         CurveId { attention: self.scope, order, order_seed: None, complement: false }
     }
 
-    /// The row of a step, without scores, which follow when it is measured.
+    /// Returns the row of a step, without scores, which are filled in when it is measured.
     pub fn row(&self, order: Order, step: usize, masked: &HeadSet, metric: MetricName) -> CurveRow {
         CurveRow {
             attention: self.scope,
@@ -127,20 +122,20 @@ impl Pool {
         }
     }
 
-    /// The heads by increasing score, those to be masked first in front. Heads of other pools are left out.
+    /// Returns the pool's heads by increasing score, those to be masked first in front.
     pub fn order(&self, scores: &HeadScores) -> Vec<HeadId> {
         let own = scores.iter().filter(|(id, _)| self.heads.contains(id)).collect();
         self.together.arrange(&own)
     }
 
-    /// Number of heads that may be masked, in whole steps of those that are masked together.
+    /// Returns the number of heads that may be masked, a multiple of the number masked at once.
     fn most(&self) -> usize {
         let at_once = self.together.at_once(&self.heads);
         let all: usize = self.layers().values().map(|heads| heads.saturating_sub(self.keep_at_least)).sum();
         all / at_once * at_once
     }
 
-    /// Heads in each layer.
+    /// Returns the number of heads in each layer.
     fn layers(&self) -> BTreeMap<(Attention, usize), usize> {
         let mut layers = BTreeMap::new();
         for id in &self.heads {
@@ -149,7 +144,7 @@ impl Pool {
         layers
     }
 
-    /// Returns true if one more head of that layer may be masked beside `masked`.
+    /// Returns true if this head may be masked in addition to `masked`.
     pub fn may_mask(&self, id: HeadId, masked: &HeadSet) -> bool {
         let same_layer =
             |other: &HeadId| (other.attention(), other.layer_index()) == (id.attention(), id.layer_index());
@@ -158,7 +153,7 @@ impl Pool {
         !masked.contains(id) && heads - gone > self.keep_at_least
     }
 
-    /// `masked` and the first heads of `order` that may be masked beside them, until there are `count`.
+    /// Extends `masked` by the first heads of `order` that may be masked, until there are `count`.
     pub fn extend(&self, masked: &HeadSet, order: &[HeadId], count: usize) -> HeadSet {
         let mut masked = masked.clone();
         for unit in order.chunks(self.together.unit()) {
@@ -186,14 +181,14 @@ mod tests {
         Pool { scope: Scope::All, heads, keep_at_least, step_percent, together }
     }
 
-    /// ⌈144 i / 10⌉: BERT base in the paper.
+    /// ⌈144 i / 10⌉, for BERT base in the paper.
     #[test]
     fn steps_are_rounded_up_as_in_the_paper() {
         let expected = [0, 15, 29, 44, 58, 72, 87, 101, 116, 130, 144];
         assert_eq!(pool(12, 12, 0, 10).counts(), expected);
     }
 
-    /// 2 of 12 heads stay in 2 layers of 6: 8 can go, and steps of 25 % are 3, 6, 9, 12.
+    /// 2 layers of 6 heads keep 2 each: 8 can be masked, and steps of 25% are 3, 6, 9, 12.
     #[test]
     fn the_last_step_masks_all_that_may_be_masked() {
         assert_eq!(pool(2, 6, 2, 25).counts(), [0, 3, 6, 8]);

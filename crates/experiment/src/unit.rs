@@ -1,4 +1,4 @@
-//! Heads that are masked together: one by one, or those that share keys and values or weights; and perhaps as many of each layer.
+//! Units of masking: single heads, or heads that share keys and values or weights; optionally equal numbers in all layers.
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::ValueEnum;
@@ -6,39 +6,39 @@ use core_masking::{Attention, HeadId, HeadLayout, HeadScores};
 
 use crate::error::Error;
 
-/// Unit that is masked.
+/// Unit of masking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Unit {
     /// A head
     Head,
-    /// All heads that read the same keys and values; of ALBERT, whose layers are one, a head in all of them
+    /// All heads that share keys and values; in ALBERT, whose layers share weights, a head in every layer
     Group,
 }
 
-/// Rule by which heads are masked together.
+/// Rule for masking heads together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Together {
-    /// Heads of a unit: neighbours in a layer, or one head in all turns of a layer.
+    /// Heads per unit: neighbours in a layer, or one head in every layer that shares weights.
     unit: usize,
-    /// Heads of a group.
+    /// Heads per group.
     group: usize,
-    /// Each layer loses as many units, and each group as many heads.
+    /// Masks equal numbers of units in all layers, and of heads in all groups.
     uniform: bool,
-    /// A unit is a head in all turns of one layer.
+    /// Layers share weights, and a unit is one head in all of them.
     turns: bool,
 }
 
-/// Units that take turns: those of a layer, or the heads of a group.
+/// Units among which masking is kept even: a layer's units, or a group's heads.
 type Lane = (Attention, usize, usize);
 
 impl Together {
-    /// Each head by itself.
+    /// Each head alone.
     pub const ONE_BY_ONE: Self = Self { unit: 1, group: 1, uniform: false, turns: false };
 
-    /// Units of a model's heads.
+    /// Returns the rule for a model.
     ///
     /// # Errors
-    /// If heads have been removed from it, or its attention types have groups of several sizes, where these matter.
+    /// If the rule depends on groups, and heads have been removed or group sizes differ between attention types.
     pub fn of(layout: &HeadLayout, unit: Unit, uniform: bool) -> Result<Self, Error> {
         if unit == Unit::Head && !uniform {
             return Ok(Self::ONE_BY_ONE);
@@ -61,23 +61,23 @@ impl Together {
         }
     }
 
-    /// Heads of a unit.
+    /// Returns the number of heads per unit.
     pub fn unit(self) -> usize {
         self.unit
     }
 
-    /// Heads of a unit in one layer.
+    /// Returns the number of heads per unit in one layer.
     pub fn unit_in_layer(self) -> usize {
         if self.turns { 1 } else { self.unit }
     }
 
-    /// Minimum number of heads masked at once.
+    /// Returns the smallest number of heads that can be masked at once.
     pub fn at_once(self, heads: &[HeadId]) -> usize {
         let lanes: BTreeSet<Lane> = heads.iter().map(|&id| self.lane(id)).collect();
         self.unit * if self.uniform { lanes.len() } else { 1 }
     }
 
-    /// The heads, unit by unit, those to be masked first in front. The score of a unit is the sum of those of its heads.
+    /// Returns the heads unit by unit, those to be masked first in front. A unit's score is the sum of its heads' scores.
     pub fn arrange(self, scores: &HeadScores) -> Vec<HeadId> {
         let mut units: BTreeMap<(Lane, usize), ScoredUnit> = BTreeMap::new();
         for (id, score) in scores.iter() {
@@ -109,12 +109,12 @@ impl Together {
     }
 }
 
-/// Heads that go together.
+/// A unit with its score.
 #[derive(Default)]
 struct ScoredUnit {
     score: f64,
     heads: Vec<HeadId>,
-    /// Number of those of its lane that go before it.
+    /// Number of units of its lane that are masked before it.
     turn: usize,
 }
 
@@ -145,20 +145,20 @@ mod tests {
         assert_eq!(arranged(Unit::Head, false), ("21 12 22 13 14 23 11 24".to_owned(), 1));
     }
 
-    /// Groups of 9, 6.5, 2 and 14.
+    /// The groups sum to 9, 6.5, 2 and 14.
     #[test]
     fn a_group_goes_as_a_whole_by_the_sum_of_its_scores() {
         assert_eq!(arranged(Unit::Group, false), ("21 22 13 14 11 12 23 24".to_owned(), 2));
         assert_eq!(arranged(Unit::Group, true), ("21 22 13 14 11 12 23 24".to_owned(), 4));
     }
 
-    /// Of each of the four groups the lesser head, then the others.
+    /// The lower head of each of the four groups, then the others.
     #[test]
     fn as_many_heads_go_of_each_group() {
         assert_eq!(arranged(Unit::Head, true), ("21 12 13 23 22 14 11 24".to_owned(), 4));
     }
 
-    /// Heads of both turns: 8, 3, 8 and 12.5.
+    /// Sums over both layers: 8, 3, 8 and 12.5.
     #[test]
     fn a_head_of_a_shared_layer_goes_from_all_turns() {
         let together = Together::of(&layout().of_one_layer(), Unit::Group, false).unwrap();

@@ -1,5 +1,5 @@
-//! The tables of `experiments/REFERENCE.md` against the code: keys and values of a subject's file, families, orders, controls,
-//! attention types, kinds of ablation and recipes. The first cell of a row holds its names, in backticks.
+//! Checks the tables of `experiments/REFERENCE.md` against the code: keys and values of a setup's file, families, rankings, controls,
+//! attention types, kinds of ablation and recipes. The first cell of a row holds its names in backticks.
 #![expect(clippy::unwrap_used, reason = "a page or a file that cannot be read should fail the test")]
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,10 +12,10 @@ use subject::Description;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Tasks, with the letter that stands for each in the second cell of a row.
+/// Tasks, with the letter that marks each in the second cell of a row.
 const TASKS: [(char, &str); 3] = [('T', "translation"), ('C', "classification"), ('L', "language-modelling")];
 
-/// Heading on the page, tasks, and table in a subject's file. The second cells of a table for several tasks say which have the key.
+/// Heading on the page, tasks, and table in a setup's file. In a table for several tasks, second cells name the tasks with the key.
 const SECTIONS: [(&str, &str, &str); 24] = [
     ("The whole file", "TCL", ""),
     ("`[data]`", "TCL", "data"),
@@ -49,12 +49,12 @@ fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
     names.into_iter().map(ToOwned::to_owned).collect()
 }
 
-/// The code within a text.
+/// Returns the code spans of a text.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Cells of the rows under a heading that name something; where `mark` is given, of those with it in their second cell.
+/// Returns the cells of the rows under a heading whose first cell has a name; with `mark`, only of rows that have it in their second cell.
 fn rows(heading: &str, mark: Option<&str>) -> Vec<Vec<String>> {
     let page = fs::read_to_string(format!("{ROOT}/experiments/REFERENCE.md")).unwrap();
     let is_heading = |line: &&str| line.starts_with('#') && line.trim_start_matches('#').trim() == heading;
@@ -72,7 +72,7 @@ fn names_on_page(heading: &str, mark: Option<&str>) -> Names {
     names(rows(heading, mark).iter().flat_map(|row| code(&row[0])))
 }
 
-/// The refusal of a subject's file with `line` in `table`.
+/// Returns the error message for a setup's file with `line` in `table`.
 fn refusal(task: &str, table: &str, line: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("probe.toml");
@@ -82,11 +82,11 @@ fn refusal(task: &str, table: &str, line: &str) -> String {
     Description::read(&path).unwrap_err().to_string()
 }
 
-/// Keys or values that are allowed, as the refusal of an unknown one says.
+/// Returns the allowed keys or values, as listed in the error message for an unknown one.
 fn allowed(refusal: &str) -> Names {
     match refusal.split_once("unknown").and_then(|(_, said)| said.split_once("expected")) {
         Some((_, expected)) => names(code(expected)),
-        // where keys depend on each other, the refusal shows each form: `{ always = 1 }`
+        // if keys depend on each other, the message shows each form: `{ always = 1 }`
         None => {
             let mut before: Vec<&str> = refusal.split(" = ").collect();
             before.pop();
@@ -136,7 +136,7 @@ fn the_families_are_those_of_each_task() {
     }
 }
 
-/// `-cola` behind `minilm-sst2` is `minilm-cola`.
+/// `-cola` after `minilm-sst2` is `minilm-cola`.
 #[test]
 fn the_setups_are_the_files_of_experiments() {
     let mut on_page = Names::new();
@@ -166,7 +166,7 @@ fn orders_searches_controls_attention_types_and_kinds_of_ablation_are_those_of_t
     assert_eq!(names_on_page("Kinds of ablation", None), names(kinds.iter().map(|kind| kind.get_name())));
 }
 
-/// A row of the table of options: the option, its default, and its help without the default.
+/// Returns a row of the table of options: the option, its default, and its help without the default.
 fn option_row(option: &Arg) -> Option<String> {
     let long = option.get_long()?;
     let help = option.get_help()?.to_string();
@@ -208,7 +208,7 @@ fn every_command_has_a_row() {
     let recipes = groups.filter_map(|group| group.split_once("\n")?.1.split([' ', ':']).next());
     let rows = rows("What to run", None);
     let on_page = rows.iter().flat_map(|row| code(&row[0])).filter_map(|code| code.split(' ').nth(1));
-    // benches and the set-up of libtorch are for those who change the code
+    // benches and the set-up of libtorch are for developers
     let (on_page, recipes) =
         (on_page.filter(|name| *name != "bench"), recipes.filter(|name| !name.starts_with("setup")));
     assert_eq!(names(on_page), names(recipes));

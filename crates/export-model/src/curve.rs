@@ -1,4 +1,4 @@
-//! A measured curve, and the step of it whose heads are removed.
+//! A measured curve, and the step whose heads are removed.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use records::rules::MARGIN_PERCENT;
 use records::{CurveRow, FLOOR, Rule, Signature, is_shard, read_signed};
 use subject::{Ablation, Scored, Subject};
 
-/// Curve that is taken from a file with several.
+/// Default curve of a file with several.
 const USUAL: &str = "all/importance";
 
-/// Steps of a pruning curve, from that of the intact model on.
+/// Steps of a pruning curve, starting with the full model.
 #[derive(Debug)]
 pub struct MeasuredCurve {
     path: PathBuf,
@@ -20,12 +20,10 @@ pub struct MeasuredCurve {
 }
 
 impl MeasuredCurve {
-    /// Reads a curve by its name, or the only one of the file, or `all/importance`; complements, random orders and the floor
-    /// must be named.
+    /// Reads a curve by its name, or the only one in the file, or `all/importance`. Complements, random orders and the floor must be named.
     ///
     /// # Errors
-    /// If the file is missing, at fault, or not of `iterative-prune` or `joint-search`; it has no such curve; or its scores are
-    /// of another model than can be written.
+    /// If the file is not from `iterative-prune` or `joint-search`, has no such curve, or scores a model that cannot be written.
     pub fn read(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         let place = path.display();
         let signature = Signature::read(&Signature::path_beside(path))?.with_context(|| {
@@ -63,10 +61,10 @@ impl MeasuredCurve {
         Ok(Self { path: path.to_owned(), signature, steps })
     }
 
-    /// The kind of ablation that the curve was measured under.
+    /// Returns the kind of ablation that the curve was measured with.
     ///
     /// # Errors
-    /// If it is not known, no model holds it, or it is not written in the way that is asked for.
+    /// If it is unknown, cannot be written into a model, or does not match `is_folded`.
     pub fn ablation(&self, is_folded: bool) -> anyhow::Result<Ablation> {
         let place = self.path.display();
         let ablation = Ablation::of(&self.signature.identity);
@@ -88,10 +86,7 @@ impl MeasuredCurve {
         }
     }
 
-    /// The step at a share of the curve's heads, in percent; not all `heads` of the model can go.
-    ///
-    /// # Errors
-    /// If there is none.
+    /// Returns the step that masks a share of the curve's heads, in percent; not all `heads` of the model can be masked.
     pub fn step_at(&self, percent: u64, heads: usize) -> anyhow::Result<&CurveRow> {
         let of = self.steps[0].heads;
         let count = (of as u128 * u128::from(percent)).div_ceil(100) as usize;
@@ -99,7 +94,7 @@ impl MeasuredCurve {
         if let Some(step) = self.steps.iter().filter(can_go).find(|step| step.masked == count) {
             return Ok(step);
         }
-        // the greatest whole share that finds the step
+        // the largest whole percentage that finds the step
         let share = |step: &CurveRow| step.masked as u128 * 100 / of as u128;
         let is_found = |step: &&CurveRow| {
             step.masked > 0 && (of as u128 * share(step)).div_ceil(100) == step.masked as u128
@@ -115,11 +110,11 @@ impl MeasuredCurve {
         bail!("{count} of {of} heads ({percent} %): {why}; --percent can be {}", some.join(", "))
     }
 
-    /// The last step whose heads are dispensable, as are those of all before: the 95 % interval of the loss lies below the margin,
-    /// in percent of the intact score. Not all `heads` of the model can go.
+    /// Returns the last dispensable step: from the first step to this one, the 95% interval of the loss is below the margin, in percent of
+    /// the full model's score. Not all `heads` of the model can be masked.
     ///
     /// # Errors
-    /// If there is none, the order is made on the split that is scored, or nothing was tested.
+    /// If no step is dispensable or tested, or heads were ranked on the split that is scored.
     pub fn largest_dispensable(&self, margin: Option<f64>, heads: usize) -> anyhow::Result<&CurveRow> {
         let identity = &self.signature.identity;
         let estimated_on = identity.arguments.get("estimate_on").and_then(|split| split.as_str());
@@ -144,10 +139,7 @@ impl MeasuredCurve {
         self.signature.testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
     }
 
-    /// Refuses another model than the one that was measured.
-    ///
-    /// # Errors
-    /// If its weights differ.
+    /// Refuses a model other than the measured one, and means from other texts.
     pub fn check_model(&self, subject: &dyn Subject, ablation: &Ablation) -> anyhow::Result<()> {
         let measured = &self.signature.identity;
         let scored = Scored::first(measured.split.clone(), measured.limit, false).under(ablation.clone());
@@ -169,7 +161,7 @@ impl MeasuredCurve {
         Ok(())
     }
 
-    /// The signature of the results, with the margin that was asked for.
+    /// Returns the signature of the results, with this margin if one is given.
     pub fn signature(&self, margin: Option<f64>) -> Signature {
         let mut signature = self.signature.clone();
         if let (Some(testing), Some(margin)) = (&mut signature.testing, margin) {
@@ -179,8 +171,7 @@ impl MeasuredCurve {
     }
 }
 
-/// Finished results beside `path` whose name begins as its own does, under the same kind of ablation: of other options, such as
-/// --limit.
+/// Returns finished results next to `path` whose name starts like its name and whose ablation matches, such as results with --limit.
 fn neighbour(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?;
     let is_same_kind = |signature: &Signature| {
@@ -202,7 +193,7 @@ fn neighbour(path: &Path) -> Option<PathBuf> {
     fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path()).filter(is_other).min()
 }
 
-/// Returns true for the rows of curves that one would export: neither reversed nor random, nor the floor.
+/// Returns true for rows of curves to export: not reversed, not random, and not the floor.
 fn is_main(row: &CurveRow) -> bool {
     !row.complement && row.order_seed.is_none() && row.order.name() != FLOOR
 }
@@ -221,8 +212,8 @@ mod tests {
         MeasuredCurve { path: "x.csv".into(), signature: Signature::new(identity, provenance), steps }
     }
 
-    /// Of 6 encoder heads of 18 all may go, of 6 of 6 not. Where all other steps mask no head or all, there is no number to
-    /// name, so the argument is.
+    /// All 6 encoder heads of 18 heads may be removed, but not 6 of 6. If all other steps mask no head or all heads, the message names no
+    /// percentage, but an option.
     #[test]
     fn all_heads_of_one_type_may_go_but_not_all_of_the_model() {
         let thirds = curve(6, &[0, 3, 6]);

@@ -1,4 +1,4 @@
-//! A smaller model: the heads that a step of a pruning curve masks are taken out of the weights.
+//! Export of a smaller model: the heads that a step of a pruning curve masks are removed from the weights.
 mod curve;
 mod onnx;
 
@@ -19,8 +19,8 @@ use curve::MeasuredCurve;
 
 /// Writes a model without the heads that a step of a pruning curve masks, as a Hugging Face folder.
 ///
-/// The curve is one that iterative-prune or joint-search has measured. The step is the largest whose heads are dispensable,
-/// or that of --percent. pruning.json, beside the weights, says what was removed and what it costs.
+/// The curve must come from iterative-prune or joint-search. The step is the largest whose heads are dispensable, or the step at --percent.
+/// pruning.json, next to the weights, records which heads were removed and the effect on the score.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -31,44 +31,43 @@ struct Args {
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 
-    /// Form of the removal
+    /// How heads are removed
     #[arg(long, value_enum, default_value_t = Form::Cut)]
     form: Form,
 
-    /// Fold the mean contexts of the removed heads into the bias of the output projection, as a curve that was measured under
-    /// --ablation mean needs it
+    /// Fold the mean outputs of the removed heads into the bias of the output projection; required if the curve was measured with
+    /// --ablation mean
     #[arg(long)]
     fold: bool,
 
-    /// Results of iterative-prune or joint-search [default: `<results>/<subject>/iterative-prune.csv`, with --fold
+    /// Results of iterative-prune or joint-search [default: `<results>/<setup>/iterative-prune.csv`, with --fold
     /// `iterative-prune-mean.csv`]
     #[arg(long, value_name = "FILE.csv")]
     from: Option<PathBuf>,
 
-    /// Curve, such as all/importance [default: the only one of the file, or all/importance]
+    /// Curve, such as all/importance [default: the only one in the file, or all/importance]
     #[arg(long, value_name = "NAME")]
     curve: Option<String>,
 
-    /// Share of the curve's heads to remove, in percent, at which it has a step; 0 writes the model with all its heads [default:
-    /// the largest whose heads are dispensable]
+    /// Share of the curve's heads to remove, in percent, at which it has a step; 0 writes the model with all its heads [default: the
+    /// largest whose heads are dispensable]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
     percent: Option<u64>,
 
-    /// Loss that is tolerated, in percent of the score with all heads; for nats per token, of the perplexity [default: that of the
-    /// results]
+    /// Margin: tolerated loss, in percent of the full model's score; for nats per token, of the perplexity [default: margin of the results]
     #[arg(long, value_name = "PERCENT", value_parser = significance::margin, conflicts_with = "percent")]
     margin: Option<f64>,
 
-    /// GGUF file to write too, which llama.cpp runs: of a Llama, a Mistral without windows or a Qwen2, whose layers may have lost
-    /// different heads
+    /// GGUF file to write in addition, for llama.cpp: for Llama, Mistral without sliding windows, or Qwen2; layers may have lost different
+    /// heads
     #[arg(long, value_name = "FILE.gguf")]
     export_gguf: Option<PathBuf>,
 
-    /// What the weights of the GGUF file are written as
+    /// Number format of the weights in the GGUF file
     #[arg(long = "type", value_enum, default_value_t = Precision::F16, requires = "export_gguf")]
     precision: Precision,
 
-    /// Replace an export that is there
+    /// Replace an existing export
     #[arg(long)]
     replace: bool,
 
@@ -83,16 +82,16 @@ struct Args {
 /// Ways to remove heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Cut out of the weights, and listed in config.json. modeling_headcount.py, which comes with it, is what transformers
-    /// 4.57 and 5 load it by, with trust_remote_code=True; the manual lists the families
+    /// Remove them from the weights, and list them in config.json. transformers 4.57 and 5 load the model by modeling_headcount.py, which
+    /// is included, with trust_remote_code=True; the manual lists the families
     Cut,
-    /// Zeros in place of their weights, which any tool reads
+    /// Set their weights to zero, which any tool can read
     Zeros,
-    /// Cut, with a file `model.onnx`, which ONNX Runtime and others run: without a key-value cache. PYTHON must name a Python with
-    /// torch, transformers, onnx and onnxruntime
+    /// Cut, with a file `model.onnx` for ONNX Runtime and others, without a key-value cache. PYTHON must name a Python with torch,
+    /// transformers, onnx and onnxruntime
     Onnx,
-    /// Cut out, and the others renumbered: a smaller Llama, Mistral or Qwen, which transformers loads. Every layer must lose
-    /// as many, as with iterative-prune --uniform
+    /// Remove them and renumber the others: a smaller Llama, Mistral or Qwen, which transformers loads. Every layer must lose an equal
+    /// number, as with iterative-prune --uniform
     Uniform,
 }
 
@@ -159,7 +158,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a file that is there, unless it may be replaced, or that cannot be made.
+/// Refuses an existing file, unless it may be replaced, and a file that cannot be written.
 fn check_free(file: &Path, may_replace: bool) -> anyhow::Result<()> {
     let shown = file.display();
     ensure!(
@@ -177,7 +176,7 @@ fn write_gguf(folder: &Path, file: &Path, precision: Precision) -> anyhow::Resul
     Ok(())
 }
 
-/// The signature of the curve with what was exported of it.
+/// Returns the signature of the curve with the details of the export.
 fn about(step: &CurveRow, form: Form, mut signature: Signature) -> Signature {
     signature.identity.arguments.extend([
         ("removed_heads".to_owned(), step.masked_heads.clone().into()),
@@ -197,7 +196,7 @@ fn described(step: &CurveRow) -> String {
     )
 }
 
-/// Call by which transformers loads the model in `folder`, from which heads were cut out, or what to do instead.
+/// Returns the call by which transformers loads the pruned model in `folder`, or what to do if it cannot.
 fn for_transformers(folder: &Path) -> String {
     let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();

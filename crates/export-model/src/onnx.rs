@@ -1,4 +1,4 @@
-//! ONNX files, which Python writes: `PYTHON` names one that has torch, transformers, onnx and onnxruntime.
+//! ONNX export by Python: `PYTHON` names one that has torch, transformers, onnx and onnxruntime.
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The module `headcount.onnx` of the wheel, which also runs without its package.
+/// The module `headcount.onnx` of the wheel, which also runs outside its package.
 const SCRIPT: &str = include_str!("../../wheel/python/headcount/onnx.py");
 
 /// Writes `model.onnx` into a folder that this program has exported.
 ///
 /// # Errors
-/// If Python, one of its packages or transformers cannot; the message says that the folder itself is complete.
+/// If Python fails; the message adds that the folder itself is complete.
 pub fn write(folder: &Path) -> Result<()> {
     let python = env::var_os("PYTHON").unwrap_or_else(|| OsString::from("python3"));
     let mut command = Command::new(&python);

@@ -1,4 +1,4 @@
-//! The whole command on subjects that train in a second: exports read back as checkpoints, and refusals.
+//! The whole command on setups that train in a second: exports read back as checkpoints, and refusals.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, rows, score_o
 
 const CURVE: [&str; 6] = ["--resamples", "99", "--estimate-limit", "40", "--step-percent", "10"];
 
-/// A folder with a trained model and its curve.
+/// Makes a folder with a trained model and its curve.
 fn folder(spec: &'static str, arguments: &[&str]) -> TempDir {
     let folder = test_support::trained(spec, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     prune(folder.path(), arguments);
@@ -43,7 +43,7 @@ fn config(folder: &Path, export: &str) -> Value {
     serde_json::from_slice(&fs::read(folder.join(export).join("config.json")).unwrap()).unwrap()
 }
 
-/// The folder holds the code that `config.json` names.
+/// Checks that the folder contains the code that `config.json` names.
 fn has_code(folder: &Path, export: &str, class: &str) {
     assert!(folder.join(export).join("modeling_headcount.py").exists(), "{export}");
     let (auto, name) = class.split_once(' ').unwrap();
@@ -54,8 +54,7 @@ fn removed(config: &Value) -> usize {
     config["pruned_heads"].as_object().unwrap().values().map(|heads| heads.as_array().unwrap().len()).sum()
 }
 
-/// Without retraining, the folder scores as the row of its heads says, in both forms; zeros cannot stand for weights that
-/// are not there.
+/// In both forms, the exported model has the score of its row. Zeros are refused if weights have been removed already.
 #[test]
 fn an_exported_model_scores_as_its_row() {
     for (spec, kind) in [(CLASSIFIER, "ForSequenceClassification"), (TAGGER, "ForTokenClassification")] {
@@ -83,7 +82,6 @@ fn an_exported_model_scores_as_its_row() {
     }
 }
 
-/// Without removed heads the folder is the model that it came from.
 #[test]
 fn an_export_without_removed_heads_scores_as_the_full_model() {
     let folder = folder(CLASSIFIER, &["--step-percent", "25", "--order", "importance,random"]);
@@ -99,7 +97,7 @@ fn an_export_without_removed_heads_scores_as_the_full_model() {
     assert!(message.contains("a model of type `bert` is not written as GGUF"), "{message}");
 }
 
-/// If Python cannot write the ONNX file, the folder is complete, and one line names what is missing. An old file is removed.
+/// If Python cannot write the ONNX file, the folder is complete and one line explains the failure. An outdated file is removed.
 #[test]
 fn an_onnx_file_is_written_beside_the_weights_or_a_line_says_why_not() {
     let folder = folder(CLASSIFIER, &["--step-percent", "50", "--order", "importance"]);
@@ -121,7 +119,7 @@ fn an_onnx_file_is_written_beside_the_weights_or_a_line_says_why_not() {
     assert!(output.status.success() && file.exists(), "{message}");
 }
 
-/// A GGUF file, read back, is the model that was exported. One that is there is not lost.
+/// The GGUF file, read back, has the score of the row. An existing file is not overwritten.
 #[test]
 fn a_gguf_file_scores_as_the_row_of_its_heads() {
     let folder = folder(LANGUAGE_MODEL, &["--step-percent", "25"]);
@@ -140,7 +138,7 @@ fn a_gguf_file_scores_as_the_row_of_its_heads() {
     assert!(fs::metadata(&file).unwrap().len() < size, "heads are cut out of the file too");
 }
 
-/// A curve under mean ablation is that of models with folded means, which are written by `--fold` alone.
+/// A curve with mean ablation scores models with folded means, which only `--fold` writes.
 #[test]
 fn a_folded_model_scores_as_its_row_under_mean_ablation() {
     for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
@@ -158,7 +156,7 @@ fn a_folded_model_scores_as_its_row_under_mean_ablation() {
     }
 }
 
-/// The largest dispensable share at a margin is exported; where there is none, nothing.
+/// Exports the largest dispensable share for each margin; refuses if no share is dispensable.
 #[test]
 fn the_largest_dispensable_share_is_exported() {
     let folder = folder(CLASSIFIER, &[]);
@@ -184,7 +182,7 @@ fn the_largest_dispensable_share_is_exported() {
     }
     assert!(exported > 0, "at some margin a head can go");
 
-    // the margin of the results holds until another is given
+    // the margin of the results is the default
     prune(folder.path(), &["--margin", "30"]);
     command(folder.path(), "as-before", &[]).assert().success();
     assert_eq!(config(folder.path(), "as-before"), config(folder.path(), "best"));

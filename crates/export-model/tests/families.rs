@@ -1,4 +1,4 @@
-//! The whole chain on families beside BERT and Marian: fine-tuning, curves, and exports read back.
+//! Fine-tuning, curves and re-read exports of families other than BERT and Marian.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,12 +46,12 @@ learning_rate = 5e-3
 keep = "last"
 "#;
 
-/// The folder of a tokeniser that transformers made.
+/// Returns the folder of a tokenizer made by transformers.
 fn tokenizer(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/tests/fixtures")).join(name)
 }
 
-/// A folder with the files of a tokeniser and a `config.json`.
+/// Makes a folder with a tokenizer's files and a `config.json`.
 fn checkpoint(folder: &Path, tokenizer: &Path, config: &Value) {
     fs::create_dir_all(folder).unwrap();
     for entry in fs::read_dir(tokenizer).unwrap() {
@@ -61,7 +61,7 @@ fn checkpoint(folder: &Path, tokenizer: &Path, config: &Value) {
     fs::write(folder.join("config.json"), config.to_string()).unwrap();
 }
 
-/// Measures the curve of `tiny.toml`, whose middle removes `expected` heads, and exports that.
+/// Measures the curve of `tiny.toml`, whose middle step must mask `expected` heads, and exports this step.
 fn check_exports(folder: &Path, spec: &str, expected: (usize, usize)) {
     fs::write(folder.join("tiny.toml"), spec).unwrap();
     let settings = ["--step-percent", "50", "--resamples", "0", "--estimate-limit", "20"];
@@ -77,7 +77,7 @@ fn check_exports(folder: &Path, spec: &str, expected: (usize, usize)) {
     }
 }
 
-/// A folder with the texts of a classifier, and an untrained model of this kind.
+/// Makes a folder with texts for a classifier and an untrained model of this configuration.
 fn classifier(config: &Value, fixture: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     let base = folder.path().join("data/base");
@@ -88,7 +88,7 @@ fn classifier(config: &Value, fixture: &str) -> TempDir {
     folder
 }
 
-/// Two layers of three heads, under RoBERTa's names; so few positions that those behind the padding are just enough.
+/// Returns a RoBERTa configuration with two layers of three heads, and just enough positions after the padding offset.
 fn roberta(model_type: &str, vocabulary: usize) -> Value {
     json!({
         "model_type": model_type, "vocab_size": vocabulary, "hidden_size": 12, "num_hidden_layers": 2,
@@ -97,7 +97,7 @@ fn roberta(model_type: &str, vocabulary: usize) -> Value {
     })
 }
 
-/// Takes out the table of normalisation, which the fixture leaves empty for its size.
+/// Removes the normalisation table, which the fixture leaves empty to save space.
 fn without_charsmap(folder: &Path) {
     let path = folder.join("tokenizer.json");
     let Ok(text) = fs::read_to_string(&path) else { return };
@@ -108,7 +108,7 @@ fn without_charsmap(folder: &Path) {
     fs::write(path, json.to_string()).unwrap();
 }
 
-/// As transformers saves what is too large for one file.
+/// Splits the weights into shards, as transformers does for large models.
 fn into_shards(folder: &Path) {
     let (whole, shard) = (folder.join("model.safetensors"), "model-00001-of-00001.safetensors");
     let weights = Weights::read(&whole, OPTIONS).unwrap();
@@ -148,18 +148,17 @@ fn a_text_that_roberta_has_no_positions_for_is_refused_before_training() {
     assert!(message.contains("16") && message.contains("15"), "{message}");
 }
 
-/// A folder of a family, as `golden/` has it, in the place of a model of the hub: its sizes, but other weights, and a tokeniser
-/// of its kind.
+/// A tiny model of a family, based on its configuration in `golden/`, in place of a hub model: random weights and a matching tokenizer.
 struct Tiny {
     config: Value,
-    /// Subject of `experiments/` that takes a model of this kind.
+    /// Setup in `experiments/` for models of this kind.
     subject: &'static str,
-    /// Folder with the files of a tokeniser.
+    /// Folder with the files of a tokenizer.
     tokenizer: PathBuf,
     vocabulary: u32,
 }
 
-/// The configuration that a folder beside the tests, or beside the workspace, has of this family.
+/// Finds a configuration of this family in the golden folders of the tests or the workspace.
 fn config_of(model_type: &str) -> Option<Value> {
     let golden =
         ["", "/families", "/more", "/tokens-images"].map(|place| format!("../test-support/golden{place}"));
@@ -180,7 +179,7 @@ impl Tiny {
         let translator = TRANSLATORS.iter().any(|family| is(&[family.model_type]));
         let language = LANGUAGE_MODELS.iter().any(|family| is(&[family.model_type]));
         let (fixture, vocabulary) = match model_type {
-            "marian" => ("../../../core-masking/tests/fixtures/tiny-marian", 0), // a whole model
+            "marian" => ("../../../core-masking/tests/fixtures/tiny-marian", 0), // a complete model
             "fsmt" => ("fsmt", 155),
             "gemma" | "gemma2" | "gemma3_text" | "llama" | "mistral" => ("language/llama2", 359),
             _ if language => ("language/gpt2", 310),
@@ -248,7 +247,7 @@ impl Tiny {
     }
 }
 
-/// Gives the tokeniser codes of languages, behind all that it has.
+/// Appends language codes to the tokenizer's vocabulary.
 fn add_codes(folder: &Path, codes: [&str; 2]) {
     let path = folder.join("tokenizer.json");
     let Ok(text) = fs::read_to_string(&path) else { return };
@@ -263,7 +262,7 @@ fn add_codes(folder: &Path, codes: [&str; 2]) {
     fs::write(path, json.to_string()).unwrap();
 }
 
-/// The files that the subjects of these families name, with a few lines each.
+/// Writes the data files of these setups, with a few lines each.
 fn write_data(data: &Path) {
     let english = "The dogs is sleeping.\nNobody eats here!\nA man sees the cat.\n";
     let pairs = "sentence1\tsentence2\tgold_label\nA dog sleeps.\tIt sleeps.\tentailment\nA man eats.\tHe \
@@ -296,8 +295,8 @@ fn write_data(data: &Path) {
     }
 }
 
-/// What `just reproduce-table1` and `just reproduce-figure3` run, on the subjects as they stand in `experiments/` with a folder of
-/// each of these families, and the model that the curve of the figure leaves: it scores as the row that it was made of.
+/// Runs the commands of `just reproduce-table1` and `just reproduce-figure3` on the setups in `experiments/`, with a tiny model of each
+/// family. Then exports the middle step of the curve and checks that it has the score of its row.
 fn check_subjects<'a>(families: impl Iterator<Item = &'a str>) {
     let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let folder = TempDir::new().unwrap();
@@ -328,7 +327,7 @@ fn check_subjects<'a>(families: impl Iterator<Item = &'a str>) {
         let common = [&subject, "--quiet", "--limit", "first:3", "--results", &results];
         let table = run("ablate-one", &[&common[..], &["--attention", "paper"]].concat());
         let steps = ["--order", "importance,oracle,random", "--random-orders", "1", "--step-percent", "50"];
-        let unit = ["--unit", if family == "albert" { "group" } else { "head" }]; // its heads go from all turns
+        let unit = ["--unit", if family == "albert" { "group" } else { "head" }]; // its layers share weights
         let curve = run("iterative-prune", &[&common[..], &steps, &unit].concat());
         run("plotting", &["table1", &table]);
         run("plotting", &["figure3", &curve]);
@@ -356,7 +355,7 @@ fn the_translators_of_the_hub_run_on_a_folder_of_each_family() {
 
 #[test]
 fn the_classifiers_of_the_hub_run_on_a_folder_of_each_family() {
-    // those of images have no setup of the hub; `images.rs` prunes and exports one
+    // image classifiers have no hub setup; `images.rs` prunes and exports one
     let reads_texts = |family: &&&ClassifierFamily| family.names.patches.is_none();
     check_subjects(CLASSIFIERS.iter().filter(reads_texts).map(|family| family.model_type));
 }

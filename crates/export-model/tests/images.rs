@@ -1,4 +1,4 @@
-//! The whole command on a classifier of images that trains in a second: heads, answers, a setup, and a smaller model.
+//! The whole command on an image classifier that trains in a second: heads, answers, a setup, and a smaller model.
 use std::fs;
 use std::path::Path;
 

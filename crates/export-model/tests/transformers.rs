@@ -1,5 +1,5 @@
-//! Exports of every family in transformers: `check_export.py --table` tries them, and the table of `experiments/REFERENCE.md`
-//! must say what it finds. `PYTHON` names a Python with torch and transformers.
+//! Loads exports of every family in transformers by `check_export.py --table`, and compares with the table in `experiments/REFERENCE.md`.
+//! `PYTHON` names a Python with torch and transformers.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,11 +16,11 @@ use test_support::copy_files;
 
 const OPTIONS: (tch::Kind, tch::Device) = (tch::Kind::Float, tch::Device::Cpu);
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
-/// The last column of the page, and the version that its first table names.
+/// The last column on the page, and the version that its first table names.
 const ONNX_COLUMN: usize = 4;
 const ONNX_RUNTIME: &str = "onnxruntime 1.32.0";
 
-/// Removed heads of a module of `heads`, which make layers and groups unequal; one in three loses its first half.
+/// Returns true for heads to remove, so that layers and groups become unequal; one module in three loses its first half.
 fn goes(module: usize, head: usize, heads: usize) -> bool {
     match module % 3 {
         0 => head == 1,
@@ -29,7 +29,7 @@ fn goes(module: usize, head: usize, heads: usize) -> bool {
     }
 }
 
-/// Writes a model without a few heads, without all of its first layer too, and with as many gone from each group.
+/// Writes a model without a few heads, also without its whole first layer, and with equal numbers removed from all groups.
 fn write_exports(model: &impl GatedModel, family: &Path) {
     let layout = model.layout();
     let modules = layout.heads_by_module();
@@ -53,7 +53,7 @@ fn write_exports(model: &impl GatedModel, family: &Path) {
         let forms = [("cut", Removal::Cut), ("dense", Removal::Zeros), ("uniform", Removal::Uniform)];
         for (form, removal) in forms.into_iter().filter(|(form, _)| (*form == "uniform") == (name == "same"))
         {
-            // all of ALBERT's layers are its first; few families can be uniform
+            // all layers of ALBERT share the first one's weights; few families can be uniform
             let Ok(without) = model.without_heads(&heads, removal) else { continue };
             let (original, folder) = (family.join("original"), family.join(name).join(form));
             fs::create_dir_all(&folder).unwrap();
@@ -73,7 +73,7 @@ fn json_of(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// A folder for each family that there are reference numbers of, and for the first Gemma.
+/// Makes a folder for each family with reference numbers, and for the first Gemma.
 fn write_families(folder: &Path) {
     let golden = Path::new(CRATE).join("../test-support/golden");
     for place in ["", "families", "more", "tokens-images"] {
@@ -111,7 +111,7 @@ fn write_families(folder: &Path) {
     }
 }
 
-/// Cells of the page by family: `4*, 5` and the like.
+/// Returns the cells on the page by family, such as `4*, 5`.
 fn cells_on_page() -> BTreeMap<String, Vec<String>> {
     let page = fs::read_to_string(Path::new(CRATE).join("../../experiments/REFERENCE.md")).unwrap();
     let below = page.split("### What transformers reads\n").nth(1).unwrap();
@@ -128,7 +128,7 @@ fn cells_on_page() -> BTreeMap<String, Vec<String>> {
     families
 }
 
-/// The first table of the page counts what the second lists.
+/// The counts in the page's first table match its second table.
 #[test]
 fn the_table_of_programs_counts_the_families_of_each_form() {
     let families = cells_on_page();

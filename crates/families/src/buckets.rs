@@ -1,4 +1,4 @@
-//! Buckets of distances between positions: near ones have a bucket each, far ones share buckets that widen with the logarithm.
+//! Buckets of distances between positions: short distances have one bucket each, longer ones share buckets that widen logarithmically.
 
 /// The buckets of Raffel et al. (2020), Section 2.1, <https://arxiv.org/abs/1910.10683>: T5's, and MPNet's with
 /// [`MPNET`](Self::MPNET).
@@ -6,17 +6,17 @@
 pub struct T5Buckets {
     /// Rows of the table, at least 2, or 4 if two-sided.
     pub buckets: i64,
-    /// The distance from which on all are in the last bucket, above `buckets / 2`.
+    /// The distance from which on all are in the last bucket; more than `buckets / 2`.
     pub furthest: i64,
-    /// True if keys behind the query have buckets of their own, as in encoders; in decoders they are not seen.
+    /// True if keys after the query have separate buckets, as in encoders; decoders do not see them.
     pub two_sided: bool,
 }
 
 impl T5Buckets {
-    /// Those of MPNet, whatever its configuration says.
+    /// MPNet's buckets, which its configuration cannot change.
     pub const MPNET: Self = Self { buckets: 32, furthest: 128, two_sided: true };
 
-    /// The bucket of `distance`, key minus query.
+    /// Returns the bucket of `distance`, key minus query.
     pub fn bucket(self, distance: i64) -> i64 {
         let (side, buckets, distance) = match (self.two_sided, distance > 0) {
             (true, behind) => (i64::from(behind) * (self.buckets / 2), self.buckets / 2, distance.abs()),
@@ -32,17 +32,17 @@ impl T5Buckets {
     }
 }
 
-/// The buckets of He et al. (2021), <https://arxiv.org/abs/2111.09543>, as DeBERTa's own code has them.
+/// The buckets of He et al. (2021), <https://arxiv.org/abs/2111.09543>, as in DeBERTa's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DebertaBuckets {
     /// Buckets on each side, at least 2.
     pub buckets: i64,
-    /// The distance that is in the last bucket, above `buckets / 2 + 1`.
+    /// The distance that is in the last bucket; more than `buckets / 2 + 1`.
     pub furthest: i64,
 }
 
 impl DebertaBuckets {
-    /// The signed bucket of `distance`, query minus key: distances up to `buckets / 2` are their own.
+    /// Returns the signed bucket of `distance`, query minus key; distances up to `buckets / 2` are their own bucket.
     pub fn bucket(self, distance: i64) -> i64 {
         let middle = self.buckets / 2;
         if distance.abs() <= middle {
@@ -53,7 +53,7 @@ impl DebertaBuckets {
         ((share * (middle - 1) as f64).ceil() as i64 + middle) * distance.signum()
     }
 
-    /// The row of a table with `2 * buckets` of them.
+    /// Returns the row in a table of `2 * buckets` rows.
     pub fn row(self, distance: i64) -> i64 {
         (self.bucket(distance) + self.buckets).clamp(0, 2 * self.buckets - 1)
     }
@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// All distances from -600 to 600, as transformers has them.
+    /// Compares all distances from -600 to 600 with transformers.
     #[test]
     fn buckets_are_those_of_transformers() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden/more/buckets.json");

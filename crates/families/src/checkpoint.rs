@@ -1,4 +1,4 @@
-//! `config.json` and `model.safetensors` of a Hugging Face folder, whatever the model.
+//! `config.json` and `model.safetensors` of a Hugging Face folder, for all models.
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -17,14 +17,14 @@ use crate::tensor_file::TensorFile;
 pub const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \
      transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').dequantize().save_pretrained('NEW')\"";
 
-/// Entries by which other tools give layers sizes of their own: layers that are skipped or narrower, as in DeciLM and Nemotron.
+/// Keys by which other tools give layers different sizes (skipped or narrower layers, as in DeciLM and Nemotron).
 const BY_LAYER: [&str; 3] = ["per_layer_config", "layer_head_num", "block_configs"];
 
-/// Reads the `config.json` of a model of one of `families`, which it names by its `model_type` or else by the class in `architectures`.
+/// Reads the `config.json` of a model of one of `families`, identified by `model_type` or else by the class in `architectures`.
 ///
 /// - `names`: both names of a family
-/// - `of_family`: the configuration of a model of this family, from the entries of the file
-/// - `inventory`: its tensors, so that an error can name the nearest family
+/// - `of_family`: builds the configuration for a family from the keys of the file
+/// - `inventory`: returns its tensors, so that an error can name the nearest family
 pub fn read_config<F, C>(
     path: &Path,
     families: &[&'static F],
@@ -47,7 +47,7 @@ pub fn read_config<F, C>(
         return Err(Error::file(path, fault));
     }
     if json.contains_key("vision_config") {
-        let fault = "it reads pictures (`vision_config`), and text alone is supported: save its language model by itself";
+        let fault = "it reads pictures (`vision_config`), and text alone is supported: save its language model separately";
         return Err(Error::file(path, fault.to_owned()));
     }
     let found = json.get("model_type").and_then(Value::as_str);
@@ -75,7 +75,7 @@ pub fn read_config<F, C>(
     Err(Error::file(path, fault))
 }
 
-/// Names the family whose tensors are nearest to those next to a `config.json`, and what differs; `None` if most differ.
+/// Describes the family whose tensors are nearest to those next to a `config.json`, and the differences; `None` if most differ.
 fn nearest(path: &Path, families: impl Iterator<Item = (&'static str, Option<Inventory>)>) -> Option<String> {
     let file = TensorFile::open_folder(path.parent()?).ok()?;
     let differences = |(family, inventory): (&'static str, Option<Inventory>)| {
@@ -101,15 +101,14 @@ fn nearest(path: &Path, families: impl Iterator<Item = (&'static str, Option<Inv
     })
 }
 
-/// Weights of an adapter, as PEFT names their file now and named it before.
+/// Files with an adapter's weights, under PEFT's present and former names.
 const ADAPTER_WEIGHTS: [&str; 2] = ["adapter_model.safetensors", "adapter_model.bin"];
 
-/// Refuses a folder with an adapter: without `file` it contains no model, and next to full weights the adapter would not be
-/// measured. transformers adds such an adapter if PEFT is installed (`find_adapter_config_file` in
+/// Refuses a folder with an adapter: without `file` it contains no model, and next to full weights the adapter would be ignored, while
+/// transformers adds it if PEFT is installed (`find_adapter_config_file` in
 /// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/auto/auto_factory.py>).
 ///
-/// # Errors
-/// If so; the line of Python that merges the adapter is in the message.
+/// The error contains a Python command that merges the adapter.
 pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
     let settings = file.with_file_name("adapter_config.json");
     if !settings.exists() {
@@ -131,7 +130,7 @@ pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
     Err(Error::file(&path, format!("{fault}: {merge}{otherwise}")))
 }
 
-/// Refuses variants that are not supported: entries that a `config.json` may have, and the only value that each may have.
+/// Refuses unsupported variants; `supported` lists keys of `config.json` and the only value each may have.
 pub fn check_supported(json: &Map<String, Value>, supported: &[(&'static str, bool)]) -> Result<(), String> {
     for (name, wanted) in supported {
         if json.get(*name).and_then(Value::as_bool).is_some_and(|found| found != *wanted) {
@@ -141,7 +140,7 @@ pub fn check_supported(json: &Map<String, Value>, supported: &[(&'static str, bo
     Ok(())
 }
 
-/// Bytes of a JSON file at most: names for 65,536 classes have room.
+/// Maximum size of a JSON file in bytes; names for 65,536 classes fit.
 const LONGEST_JSON: u64 = 1 << 24;
 
 /// Reads a JSON file.
@@ -158,17 +157,17 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     serde_json::from_slice(&text).map_err(|fault| Error::json(path, &fault))
 }
 
-/// Reads a configuration from the JSON of a file.
+/// Parses a configuration from the JSON of a file.
 pub fn parse<T: DeserializeOwned>(path: &Path, json: Value) -> Result<T, Error> {
     serde_json::from_value(json).map_err(|fault| Error::json(path, &fault))
 }
 
-/// Opens a file for reading, but nothing that never ends, such as a pipe or a device.
+/// Opens a regular file for reading; refuses pipes and devices, which never end.
 pub fn open(path: &Path) -> Result<File, Error> {
     durable::open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-/// Writes a JSON file; it is there whole or not at all.
+/// Writes a JSON file, which appears complete or not at all.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let json = serde_json::to_string_pretty(value).map_err(|fault| Error::json(path, &fault))?;
     Ok(durable::write(path, json + "\n")?)

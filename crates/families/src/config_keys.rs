@@ -1,4 +1,4 @@
-//! Keys of `config.json` whose names differ between families.
+//! Keys of `config.json` that differ between families.
 use std::path::Path;
 
 use serde::Serialize;
@@ -6,44 +6,41 @@ use serde_json::{Map, Value};
 
 use crate::{Error, checkpoint};
 
-/// Maps the common names of configuration keys, those in the code, to a family's own.
+/// Maps the common keys, those in the code, to a family's keys.
 #[derive(Debug, PartialEq)]
 pub struct ConfigKeys {
-    /// The common name, and the family's own, if it has such an entry. Of two own names the last holds, if it is there.
+    /// Common key, and the family's key or `None`. If two keys of a family mean one common key, the last one present wins.
     pub entries: &'static [(&'static str, Option<&'static str>)],
-    /// Values of entries that are not there: JSON under common names.
+    /// Defaults of absent keys: JSON under common keys.
     pub defaults: &'static str,
 }
 
 impl ConfigKeys {
-    /// The family's name of an entry.
+    /// Returns the family's name of a key.
     pub fn own<'a>(&self, name: &'a str) -> &'a str {
         let entry = self.entries.iter().find(|(common, _)| *common == name);
         entry.and_then(|(_, own)| *own).unwrap_or(name)
     }
 
-    /// A `config.json` under common names, with what it leaves out.
-    ///
-    /// # Panics
-    /// If the defaults are no JSON.
+    /// Converts a `config.json` to common keys and adds defaults.
     pub fn to_common(&self, mut json: Map<String, Value>) -> Map<String, Value> {
-        // Where a family has no such entry, one of that name means nothing.
+        // A key that the family does not have is meaningless and dropped.
         rename(&mut json, self.entries.iter().map(|&(name, own)| (own, Some(name))));
         assume(&mut json, self.defaults);
         json
     }
 
-    /// The defaults, under common names.
+    /// Returns the defaults, under common keys.
     pub fn assumed(&self) -> Map<String, Value> {
         let mut assumed = Map::new();
         assume(&mut assumed, self.defaults);
         assumed
     }
 
-    /// Writes a configuration, whose entries have common names, under the family's names.
+    /// Writes a configuration with common keys under the family's keys.
     pub fn write(&self, path: &Path, config: &impl Serialize) -> Result<(), Error> {
         if self.entries.is_empty() {
-            return checkpoint::write_json(path, config); // in the order of its entries
+            return checkpoint::write_json(path, config); // keeps the order of its fields
         }
         let json = serde_json::to_value(config).map_err(|fault| Error::json(path, &fault))?;
         let Value::Object(mut json) = json else { return checkpoint::write_json(path, &json) };
@@ -52,7 +49,7 @@ impl ConfigKeys {
     }
 }
 
-/// Moves values to other names. Two names may get one value; of two values for one name the last holds.
+/// Renames keys. One value may go to two keys; of two values for one key the last wins.
 fn rename<'a>(
     json: &mut Map<String, Value>,
     pairs: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)> + Clone,
@@ -63,10 +60,7 @@ fn rename<'a>(
     json.extend(values);
 }
 
-/// Adds the entries of `defaults`, JSON, that are not there. One that is null says that there is none, and stays.
-///
-/// # Panics
-/// If the defaults are no JSON.
+/// Adds absent keys from `defaults`, which must be JSON. A null means that there is no value and is kept.
 pub fn assume(json: &mut Map<String, Value>, defaults: &str) {
     let defaults: Map<String, Value> = serde_json::from_str(defaults).expect("defaults are JSON");
     for (name, value) in defaults {

@@ -1,9 +1,9 @@
-//! Faults between a checkpoint folder and a forward pass.
+//! Errors between a checkpoint folder and a forward pass.
 use std::path::{Path, PathBuf};
 
 use words::excerpt;
 
-/// Reason why a model could not be loaded, saved or asked for something.
+/// Reason why a model could not be loaded, saved or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant names its fields")]
@@ -12,15 +12,15 @@ pub enum Error {
     #[error("`{}`: {fault}", path.display())]
     File { path: PathBuf, fault: String },
 
-    /// A head is at fault.
+    /// A head that does not exist, or similar.
     #[error(transparent)]
     Heads(#[from] heads::Error),
 
-    /// An input or a request that this model cannot serve.
+    /// An input or a request that this model does not support.
     #[error("{0}")]
     Input(String),
 
-    /// A model whose numbers are finite and whose results are not.
+    /// Finite weights with infinite or NaN results.
     #[error("the model computes NaN: its weights are too large for the precision")]
     NotANumber,
 
@@ -34,31 +34,31 @@ pub enum Error {
 }
 
 impl Error {
-    /// A fault of a file.
+    /// Makes an error about a file.
     pub fn file(path: &Path, fault: impl Into<String>) -> Self {
         Self::File { path: path.to_owned(), fault: fault.into() }
     }
 
-    /// A fault of one tensor of a file; its name comes from there.
+    /// Makes an error about a tensor, whose name comes from the file.
     pub fn tensor(path: &Path, name: &str, fault: &str) -> Self {
         Self::file(path, format!("tensor `{}` {fault}", excerpt(name)))
     }
 
-    /// JSON that is not what was expected, without control characters of the file and not longer than a line.
+    /// Makes an error about unexpected JSON, in one line without the file's control characters.
     pub fn json(path: &Path, fault: &serde_json::Error) -> Self {
         Self::file(path, format!("cannot understand it: {}", excerpt(&fault.to_string())))
     }
 
-    /// An input of `length` tokens, such as a `text`, that the model has no positions for.
+    /// Makes an error about an input of `length` tokens, such as a `text`, with too few positions for it.
     pub fn too_long(input: &str, length: usize, positions: usize) -> Self {
         Self::Input(format!(
             "a {input} of {length} tokens is longer than the {positions} positions of the model"
         ))
     }
 
-    /// A number of a `token` or `segment` that the embeddings have no row for.
+    /// Makes an error about a `token` or `segment` for which the embeddings have no row.
     pub fn out_of_table(what: &str, id: u32, rows: i64) -> Self {
-        Self::Input(format!("{what} {id} lies outside the embeddings, which have {rows} rows"))
+        Self::Input(format!("{what} {id} is outside the embeddings, which have {rows} rows"))
     }
 }
 

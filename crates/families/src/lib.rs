@@ -1,6 +1,6 @@
-//! What a model's `config.json` and the names and shapes of its tensors mean: one table per family, in [`tables`].
+//! Meaning of `config.json` and names and shapes of tensors: one table per family, in [`tables`].
 //!
-//! Nothing here holds a tensor, so that a program without libtorch can read and write folders of models by the same tables.
+//! Nothing here contains tensor data, so programs without libtorch can use these tables to read and write model folders.
 pub mod buckets;
 pub mod checkpoint;
 pub mod classifier;

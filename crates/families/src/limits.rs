@@ -1,14 +1,14 @@
-//! Bounds of numbers in a `config.json`, which hold before anything of their size is made.
+//! Bounds on numbers in a `config.json`, checked before anything of their size is allocated.
 use std::ops::RangeInclusive;
 
 use crate::parts::Inventory;
 
-/// Rows and columns of a table at most: sums and products of them stay far below an overflow.
+/// Maximum number of rows or columns of a tensor: their sums and products cannot overflow.
 pub const MOST_ROWS: i64 = 1 << 28;
-/// Layers of a model at most, and heads of a layer: lists of tensors and heads are made of them before shapes are compared.
+/// Maximum number of layers, and of heads per layer: both are enumerated before shapes are compared.
 const MOST_LAYERS: usize = 1 << 10;
 
-/// Refuses numbers of layers and heads, of which there is one at least: name and number.
+/// Refuses counts (name and number) that are 0 or too large.
 pub fn check_counts<const N: usize>(counts: [(&str, usize); N]) -> Result<(), String> {
     match counts.iter().find(|(_, count)| !(1..=MOST_LAYERS).contains(count)) {
         Some((name, _)) => Err(format!("{name} must be from 1 to {MOST_LAYERS}")),
@@ -16,7 +16,7 @@ pub fn check_counts<const N: usize>(counts: [(&str, usize); N]) -> Result<(), St
     }
 }
 
-/// Refuses a width that does not part into heads: names and numbers of the heads and of the width.
+/// Refuses a width that heads do not divide; both are given as name and number.
 pub fn check_divides((name, heads): (&str, usize), (of, width): (&str, i64)) -> Result<(), String> {
     if width % heads as i64 == 0 {
         Ok(())
@@ -25,7 +25,7 @@ pub fn check_divides((name, heads): (&str, usize), (of, width): (&str, i64)) -> 
     }
 }
 
-/// Refuses dropout rates that are none: name and rate.
+/// Refuses invalid dropout rates (name and rate).
 pub fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(), String> {
     match rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
         Some((name, rate)) => Err(format!("{name} ({rate}) must be at least 0 and below 1")),
@@ -33,10 +33,10 @@ pub fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(), String
     }
 }
 
-/// Range of the number that is added to a variance; single precision still tells its least from 0.
+/// Range of an epsilon; single precision distinguishes the smallest from 0.
 pub const EPSILONS: RangeInclusive<f64> = 1e-30..=1.0;
 
-/// Refuses numbers outside of a range: name and number.
+/// Refuses numbers (name and number) outside of a range.
 pub fn check_range<const N: usize>(
     range: RangeInclusive<f64>,
     numbers: [(&str, f64); N],
@@ -49,11 +49,11 @@ pub fn check_range<const N: usize>(
     }
 }
 
-/// Parameters of a model at most, far beyond any with heads to be masked one by one.
+/// Maximum number of parameters of a model, more than anyone would mask head by head.
 const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
 
-/// Refuses sizes that no tensor has, and a model that no memory holds, since new weights have no file that bounds them. Of the
-/// model with all its heads: one without may have empty tensors.
+/// Refuses impossible tensor sizes and models that are too large, since no file limits the size of new weights. `inventory` must include
+/// all heads, as a model with heads removed may have empty tensors.
 pub fn check_inventory(inventory: &Inventory) -> Result<(), String> {
     let is_size = |extent: &i64| (1..=MOST_ROWS).contains(extent);
     if let Some((name, shape)) = inventory.iter().find(|(_, shape)| !shape.iter().all(is_size)) {

@@ -1,5 +1,5 @@
-//! Parts of models. Each walk over a model's parts names each tensor once, with its shape, where it is used; what a tensor is depends on
-//! the source: one of a file, or nothing but a note of name and shape in an [`Inventory`].
+//! Parts of models. Assembling a model's parts requests each tensor by name and shape where it is used. The source of tensors decides what
+//! they are: tensors of a file, or nothing but an entry of name and shape in an [`Inventory`].
 use std::collections::HashSet;
 use std::convert::Infallible;
 
@@ -9,39 +9,36 @@ use serde::{Deserialize, Serialize};
 use crate::buckets::{DebertaBuckets, T5Buckets};
 use crate::rotary::Turning;
 
-/// Name and shape of each tensor that a checkpoint must hold by its configuration.
+/// Name and shape of each tensor that the configuration requires in a checkpoint.
 pub type Inventory = Vec<(String, Vec<i64>)>;
 
-/// What a walk over the parts of a model gives.
+/// Result of assembling a part of a model from a source.
 pub type Taken<P, S> = Result<P, <S as Tensors>::Fault>;
 
-/// A source of tensors; a walk fails if it lacks one. A walk may take a tensor several times; new weights are drawn in the order of the
-/// first times.
+/// A source of tensors; assembly fails if it lacks one. A tensor may be taken several times; new weights are drawn in the order of first
+/// use.
 pub trait Tensors {
-    /// A tensor.
+    /// A tensor, or a stand-in for it.
     type Tensor;
-    /// Why there is none.
+    /// Error for a missing tensor.
     type Fault;
 
-    /// The tensor of this name and shape.
-    ///
-    /// # Errors
-    /// If there is none.
+    /// Returns the tensor of this name and shape.
     fn take(&mut self, name: String, shape: Vec<i64>) -> Result<Self::Tensor, Self::Fault>;
 
-    /// A table: `{name}.weight`.
+    /// Takes a table: `{name}.weight`.
     fn table(&mut self, name: &str, shape: &[i64]) -> Result<Self::Tensor, Self::Fault> {
         self.take(format!("{name}.weight"), shape.to_vec())
     }
 
-    /// A linear map: `{name}.weight` and, if it has one, `{name}.bias`.
+    /// Takes a linear map: `{name}.weight` and optionally `{name}.bias`.
     fn linear(&mut self, name: &str, size: [i64; 2], has_bias: bool) -> Taken<Linear<Self::Tensor>, Self> {
         let weight = self.table(name, &size)?;
         let bias = has_bias.then(|| self.take(format!("{name}.bias"), vec![size[0]]));
         Ok(Linear { weight, bias: bias.transpose()? })
     }
 
-    /// A norm: `{name}.weight` and, of layer normalisation, `{name}.bias`.
+    /// Takes a norm: `{name}.weight` and, for layer norm, `{name}.bias`.
     fn norm(&mut self, name: &str, shape: &[i64], kind: NormKind) -> Taken<Norm<Self::Tensor>, Self> {
         let weight = self.table(name, shape)?;
         let bias =
@@ -50,7 +47,7 @@ pub trait Tensors {
     }
 }
 
-/// Notes names and shapes.
+/// A source that only records names and shapes.
 #[derive(Debug, Default)]
 pub struct Recorder {
     inventory: Inventory,
@@ -69,7 +66,7 @@ impl Tensors for Recorder {
     }
 }
 
-/// The tensors that a walk takes, in the order of the first times.
+/// Returns the tensors that an assembly takes, in the order of first use.
 pub fn inventory<P>(walk: impl FnOnce(&mut Recorder) -> Result<P, Infallible>) -> Inventory {
     let mut recorder = Recorder::default();
     let Ok(_) = walk(&mut recorder);
@@ -85,7 +82,7 @@ pub struct Linear<T> {
     pub bias: Option<T>,
 }
 
-/// A kind of normalisation, and what is added to the variance or to the mean square.
+/// Kind of norm and epsilon, which is added to the variance or mean square.
 pub type NormKind = (Normalisation, f64);
 
 /// A norm.
@@ -95,68 +92,67 @@ pub struct Norm<T> {
     pub weight: T,
     /// `[width]`
     pub bias: Option<T>,
-    /// What it computes.
+    /// Kind and epsilon.
     pub kind: NormKind,
 }
 
-/// Kind of normalisation.
+/// Kind of norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Normalisation {
-    /// Layer normalisation, Ba et al. (2016), <https://arxiv.org/abs/1607.06450>.
+    /// Layer norm, Ba et al. (2016), <https://arxiv.org/abs/1607.06450>.
     Layer,
-    /// The same without a bias.
+    /// Layer norm without a bias.
     LayerWithoutBias,
-    /// Root mean square, Zhang and Sennrich (2019), <https://arxiv.org/abs/1910.07467>: no mean is taken away, no bias added.
+    /// RMS norm, Zhang and Sennrich (2019), <https://arxiv.org/abs/1910.07467>: without mean or bias.
     RootMeanSquare,
-    /// The same with factors that are 1 more than the weights: Gemma.
+    /// RMS norm whose factors are 1 + weight: Gemma.
     ShiftedRootMeanSquare,
 }
 
-/// Norms of a sublayer f, each of which may be missing: `after(x + inside(f(before(x))))`. Vaswani et al. (2017) normalise after the
-/// sum, Xiong et al. (2020), <https://arxiv.org/abs/2002.04745>, before the sublayer, Gemma 2 and GLM-4 also inside the residual
-/// connection.
+/// Norms of a sublayer f, all optional: `after(x + inside(f(before(x))))`. Vaswani et al. (2017) normalise after the sum, Xiong et al.
+/// (2020), <https://arxiv.org/abs/2002.04745>, before the sublayer, Gemma 2 and GLM-4 also inside the residual connection.
 #[derive(Debug)]
 pub struct Norms<T> {
-    /// Of what the sublayer reads.
+    /// Norm of the sublayer's input.
     pub before: Option<Norm<T>>,
-    /// Of what it adds.
+    /// Norm of the sublayer's output.
     pub inside: Option<Norm<T>>,
-    /// Of the sum.
+    /// Norm of the sum.
     pub after: Option<Norm<T>>,
 }
 
 impl<T> Norms<T> {
-    /// One norm: before the sublayer, or after the sum.
+    /// Returns one norm, before the sublayer or after the sum.
     pub fn one(norm: Norm<T>, is_before: bool) -> Self {
         let (before, after) = if is_before { (Some(norm), None) } else { (None, Some(norm)) };
         Self { before, inside: None, after }
     }
 }
 
-/// One block.
+/// A block of a Transformer.
 #[derive(Debug)]
 pub struct Block<T> {
     /// Self-attention.
     pub attention: Module<T>,
-    /// Attention to the source.
+    /// Cross-attention.
     pub cross: Option<Module<T>>,
     /// The feed-forward network, or experts.
     pub feed_forward: FeedForwards<T>,
     /// Norms of the feed-forward network.
     pub feed_forward_norms: Norms<T>,
-    /// What the feed-forward network reads.
+    /// Input of the feed-forward network.
     pub feed_forward_input: FeedForwardInput,
-    /// Factor of what each sublayer adds.
+    /// Factor of each sublayer's output.
     pub residual: Option<f64>,
-    /// Keys that a query sees at most.
+    /// Sliding attention window, in keys: the last ones in a decoder, half of them on each side in an encoder.
     pub window: Option<i64>,
-    /// Rotary positions, if the block has any.
+    /// Rotary positions; `None` if the block has none.
     pub turning: Option<Turning>,
 }
 
 impl<T> Block<T> {
-    /// A block without attention to a source, windows and rotary positions, whose feed-forward network reads the residual stream after
-    /// attention.
+    /// Creates a block without cross-attention, sliding window and rotary positions, whose feed-forward network reads the residual stream
+    /// after attention.
     pub fn new(attention: Module<T>, feed_forward: FeedForward<T>, feed_forward_norms: Norms<T>) -> Self {
         Self {
             attention,
@@ -171,12 +167,12 @@ impl<T> Block<T> {
     }
 }
 
-/// What the feed-forward network reads.
+/// Input of the feed-forward network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedForwardInput {
     /// The residual stream after attention.
     AfterAttention,
-    /// The block's input, as attention does, with a separate norm: GPT-NeoX.
+    /// The block's input, with a norm separate from attention's: GPT-NeoX.
     BlockInput,
     /// The normalised input of attention: Cohere.
     AttentionInput,
@@ -185,28 +181,28 @@ pub enum FeedForwardInput {
 /// An attention module.
 #[derive(Debug)]
 pub struct Module<T> {
-    /// Maps of queries, keys and values, of the heads that are kept, and the output projection.
+    /// Maps of queries, keys, values and output, for the remaining heads.
     pub maps: [Linear<T>; 4],
-    /// The heads that are kept.
+    /// The remaining heads.
     pub heads: ModuleHeads,
-    /// Norms around it.
+    /// Norms of the sublayer.
     pub norms: Norms<T>,
     /// Norms of queries and keys.
     pub head_norms: Option<HeadNorms<T>>,
-    /// Divisor of the scores.
+    /// Divisor of attention scores.
     pub divisor: f64,
-    /// The greatest size of a score.
+    /// Cap of attention scores.
     pub cap: Option<f64>,
-    /// What scores owe to distances.
+    /// Position terms of attention scores.
     pub distances: Distances<T>,
 }
 
 impl<T> Module<T> {
-    /// Takes the four maps. Scores are divided by the square root of the width of heads.
+    /// Takes the four maps; scores are divided by √d_head.
     ///
     /// - `width`: of the residual stream
-    /// - `biases`: true if the maps of queries, keys and values have a bias, and if the output projection has one
-    /// - `queries_stay`: true if the maps of queries and keys are of all heads
+    /// - `biases`: whether the maps of queries, keys and values have biases, and whether the output map has one
+    /// - `queries_stay`: true if the maps of queries and keys still have removed heads
     pub fn take<S: Tensors<Tensor = T> + ?Sized>(
         tensors: &mut S,
         names: &Projections,
@@ -239,51 +235,51 @@ impl<T> Module<T> {
 /// Norms of queries and of keys.
 pub type HeadNorms<T> = ([Norm<T>; 2], HeadNorm);
 
-/// Normalisation of queries and keys.
+/// How queries and keys are normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadNorm {
-    /// Over each head; the heads share their factors.
+    /// Over each head, with shared factors.
     Alike,
     /// Over each head, with separate factors.
     Own,
-    /// Over all heads together.
+    /// Over all heads at once.
     Joined,
 }
 
-/// What scores of attention owe to the distance between query and key.
+/// Position terms of attention scores, which depend on the distance between query and key.
 #[derive(Debug)]
 pub enum Distances<T> {
-    /// Nothing.
+    /// No position terms.
     None,
-    /// A bias of each head: `[buckets, heads]`, all heads of the layout.
+    /// Relative position bias, `[buckets, heads]`, removed heads included.
     Bias(T, T5Buckets),
-    /// Products with embeddings of distances.
+    /// Products with embeddings of distances (DeBERTa).
     Embeddings {
         /// `[2 * buckets, d_model]`
         table: T,
-        /// Of the rows of the table.
+        /// Norm of the rows of the table.
         norm: Norm<T>,
-        /// Of distances.
+        /// Buckets of distances.
         buckets: DebertaBuckets,
-        /// Positions of a text at most.
+        /// Maximum number of positions.
         longest: i64,
     },
 }
 
-/// A feed-forward network, or several.
+/// The feed-forward part of a block.
 #[derive(Debug)]
 pub enum FeedForwards<T> {
-    /// One.
+    /// A single network.
     One(FeedForward<T>),
-    /// Several, of which each position reads a few.
+    /// A mixture of experts.
     Experts {
-        /// The map that chooses among them.
+        /// The map that selects experts.
         router: Linear<T>,
         /// The networks.
         experts: Vec<FeedForward<T>>,
-        /// Experts that a position reads.
+        /// Experts per token (top k).
         chosen: i64,
-        /// True if the shares of those that are chosen sum to 1.
+        /// True if the routing weights of the selected experts are rescaled to sum to 1.
         is_normalised: bool,
     },
 }
@@ -291,14 +287,14 @@ pub enum FeedForwards<T> {
 /// A feed-forward network.
 #[derive(Debug)]
 pub struct FeedForward<T> {
-    /// The inner and the outer map, after the gate if there is one.
+    /// Inner and outer map, preceded by the gate if the network is gated.
     pub maps: Vec<Linear<T>>,
-    /// After the inner map, or after the gate.
+    /// Applied to the gate, or to the inner map of an ungated network.
     pub activation: Activation,
 }
 
 impl<T> FeedForward<T> {
-    /// Takes maps of these names: the last is the outer one.
+    /// Takes the maps of these names, the outer one last.
     ///
     /// - `width`: of the residual stream; `inner`: of the network
     pub fn take<S: Tensors<Tensor = T> + ?Sized>(
@@ -313,23 +309,23 @@ impl<T> FeedForward<T> {
     }
 }
 
-/// The nonlinearity of a feed-forward block.
+/// The activation function of a feed-forward network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
     #[serde(alias = "gelu_python")]
     Gelu,
-    /// The same by its tanh approximation.
+    /// The tanh approximation of GELU.
     #[serde(alias = "gelu_fast", alias = "gelu_accurate", alias = "gelu_python_tanh")]
     GeluNew,
-    /// The same, as Gemma calls it.
+    /// The tanh approximation of GELU, as Gemma calls it.
     GeluPytorchTanh,
     /// max(0, x), Vaswani et al. (2017)
     Relu,
     /// x * sigmoid(x), as in Llama
     Silu,
-    /// The same, as the opus-mt models call it
+    /// x * sigmoid(x), as the opus-mt models call it
     Swish,
 }
 
@@ -347,7 +343,7 @@ pub struct Projections {
 }
 
 impl Projections {
-    /// From the names of query, key, value and output projection.
+    /// Collects the names of query, key, value and output map.
     pub fn new([query, key, value, output]: [String; 4]) -> Self {
         Self { query, key, value, output }
     }

@@ -1,12 +1,12 @@
-//! Removed heads as a `config.json` names them.
+//! Removed heads in a `config.json`.
 use std::collections::{BTreeMap, BTreeSet};
 
 use heads::{Attention, HeadId, HeadSet};
 
-/// Removed heads as transformers writes them in `config.json`: by layer, both counted from 0.
+/// Removed heads as transformers writes them to `config.json`: by layer, both counted from 0.
 pub type PrunedHeads = BTreeMap<usize, BTreeSet<usize>>;
 
-/// The heads of `pruned` as names.
+/// Returns the heads in `pruned`.
 pub fn named(attention: Attention, pruned: &PrunedHeads) -> impl Iterator<Item = HeadId> + '_ {
     let in_layer = move |(&layer, heads): (&usize, &BTreeSet<usize>)| {
         heads.iter().map(move |&head| HeadId::from_index(attention, layer, head)).collect::<Vec<_>>()
@@ -14,7 +14,7 @@ pub fn named(attention: Attention, pruned: &PrunedHeads) -> impl Iterator<Item =
     pruned.iter().flat_map(in_layer)
 }
 
-/// The heads of one attention type by layer.
+/// Groups the heads of one attention type by layer.
 pub fn by_layer(attention: Attention, heads: &HeadSet) -> PrunedHeads {
     let mut layers = PrunedHeads::new();
     for id in heads.iter().filter(|id| id.attention() == attention) {
@@ -23,7 +23,7 @@ pub fn by_layer(attention: Attention, heads: &HeadSet) -> PrunedHeads {
     layers
 }
 
-/// Heads of one attention type that are `pruned`, and these.
+/// Adds heads of one attention type to `pruned`.
 pub fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet) -> PrunedHeads {
     by_layer(attention, &named(attention, pruned).chain(heads.iter()).collect())
 }

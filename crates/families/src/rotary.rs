@@ -1,36 +1,36 @@
-//! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, dimensions of the two halves of a head
-//! are rotated together; in some families neighbouring dimensions, as in the paper.
+//! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, a dimension of the first half of a head is
+//! paired with one of the second half; in some families neighbouring dimensions are paired, as in the paper.
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
 use crate::limits::check_range;
 
-/// Scaling of the frequencies of Su et al. (2021), for texts longer than the model was first trained on.
+/// Scaling of rotary frequencies, for texts longer than in the original training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum RotaryScaling {
-    /// All are divided by the factor: Chen et al. (2023), <https://arxiv.org/abs/2306.15595>.
+    /// Divides all frequencies by a factor: Chen et al. (2023), <https://arxiv.org/abs/2306.15595>.
     Linear {
         /// Divisor of all frequencies.
         factor: f64,
     },
-    /// The slow ones are divided by the factor, the fast ones stay, and those between are in between: Llama 3.1,
+    /// Divides low frequencies by a factor, keeps high ones, and interpolates in between: Llama 3.1,
     /// <https://github.com/meta-llama/llama-models/blob/v0.0.1/models/llama3_1/api/model.py>.
     Llama3 {
-        /// Divisor of the slow ones.
+        /// Divisor of low frequencies.
         factor: f64,
-        /// One that turns less often than this within the original length is slow.
+        /// Frequencies with fewer rotations than this in the original length are low.
         low_freq_factor: f64,
-        /// One that turns more often than this is fast.
+        /// Frequencies with more rotations than this are high.
         high_freq_factor: f64,
-        /// The length that the model was first trained on, in tokens.
+        /// Maximum length in the original training, in tokens.
         original_max_position_embeddings: u32,
     },
 }
 
 impl RotaryScaling {
-    /// Refuses numbers that some frequency would not be finite with: the fault, in words.
+    /// Refuses numbers that would make a frequency infinite or NaN, and returns why.
     pub fn validate(self) -> Result<(), String> {
         let positive = 1e-6..=1e16;
         match self {
@@ -55,24 +55,24 @@ impl RotaryScaling {
         }
     }
 
-    /// A frequency, in radians a token, as it is scaled.
+    /// Scales a frequency, in radians per token.
     pub fn scale(self, frequency: f64) -> f64 {
         match self {
             Self::Linear { factor } => frequency / factor,
             Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
                 let turns = f64::from(original_max_position_embeddings) * frequency / std::f64::consts::TAU;
                 let share = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor);
-                let share = share.clamp(0.0, 1.0); // 0 is slow, 1 is fast
+                let share = share.clamp(0.0, 1.0); // 0 for low, 1 for high frequencies
                 frequency * (share + (1.0 - share) / factor)
             }
         }
     }
 }
 
-/// Brings rotary settings of all ages under the names `rope_theta` and `rope_scaling`, with the scaling's `rope_type`, and, if the
-/// family `has` them, `partial_rotary_factor` and `rope_local_base_freq`.
+/// Converts rotary settings of all transformers versions to `rope_theta` and `rope_scaling` (with `rope_type`) and, if the family `has`
+/// them, `partial_rotary_factor` and `rope_local_base_freq`.
 pub fn of_one_age(json: &mut Map<String, Value>, has: impl Fn(&str) -> bool) -> Result<(), String> {
-    // transformers 5 has one entry for both
+    // transformers 5 has one key for both
     if let Some(Value::Object(mut settings)) = json.remove("rope_parameters") {
         if has(LOCAL_BASE)
             && let Some(Value::Object(mut local)) = settings.remove("sliding_attention")
@@ -127,17 +127,17 @@ pub fn of_one_age(json: &mut Map<String, Value>, has: impl Fn(&str) -> bool) -> 
     Ok(())
 }
 
-/// The share of each head that turns.
+/// Share of each head's dimensions that are rotated.
 const SHARE: &str = "partial_rotary_factor";
-/// Base of the frequencies in layers with windows.
+/// Base of the rotary frequencies in layers with a sliding window.
 const LOCAL_BASE: &str = "rope_local_base_freq";
 
-/// Rotary positions of a layer.
+/// Rotary settings of a layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turning {
-    /// Numbers of a head that turn, the first ones.
+    /// Number of dimensions of a head that are rotated, from the first on.
     pub width: i64,
-    /// True if neighbouring dimensions are rotated together instead of two halves.
+    /// True if neighbouring dimensions are paired instead of the two halves.
     pub interleaved: bool,
     /// Base of the frequencies.
     pub theta: f64,
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Of a length of 100 tokens, 1 turn and less is slow, 4 and more is fast; 2.5 turns are half way: (1 + 1/8) / 2.
+    /// In 100 tokens, frequencies with at most 1 rotation are low and with at least 4 high; 2.5 rotations are half way: (1 + 1/8) / 2.
     #[test]
     fn llama3_slows_down_what_hardly_turns() {
         let scaling = RotaryScaling::Llama3 {

@@ -1,31 +1,31 @@
-//! Linear maps that a family does not store one by one as `[out, in]`, such as those of GPT-2.
+//! Linear maps that a family does not store separately as `[out, in]`, such as GPT-2's.
 use crate::parts::Inventory;
 
-/// Storage of linear maps in a family's files, by the ends of their names. In memory each has a tensor of its own, `[out, in]`.
+/// How a family's files store linear maps, by name suffix. In memory each map is a separate tensor, `[out, in]`.
 #[derive(Debug, PartialEq)]
 pub struct Storage {
     /// Maps stored as `[in, out]`.
     pub transposed: &'static [&'static str],
-    /// Maps that share a tensor.
+    /// Fused maps.
     pub fused: &'static [Fused],
 }
 
-/// Maps of one input in one tensor, output after output.
+/// Maps of one input that are fused into one tensor along the outputs.
 #[derive(Debug, PartialEq)]
 pub struct Fused {
     /// Name of the tensor.
     pub name: &'static str,
-    /// The maps in their order.
+    /// The maps in order.
     pub parts: &'static [&'static str],
-    /// True if each head has its part of all maps, one after another, and the next head follows.
+    /// True if the maps are interleaved by head: all maps of the first head, then all of the next.
     pub by_head: bool,
 }
 
 impl Storage {
-    /// One by one, as `[out, in]`.
+    /// Separate maps, `[out, in]`.
     pub const PLAIN: Self = Self { transposed: &[], fused: &[] };
 
-    /// Inventory of the file of a model with this inventory.
+    /// Returns the inventory of a file from the inventory of the model.
     pub fn inventory(&self, inventory: &Inventory) -> Inventory {
         let mut stored: Inventory = Vec::new();
         for (name, shape) in inventory {
@@ -43,7 +43,7 @@ impl Storage {
         stored
     }
 
-    /// The name of the tensor that this one is stored in: its own, unless it is fused.
+    /// Returns the name of the stored tensor that contains a tensor: its own, unless it is fused.
     pub fn place(&self, name: &str) -> String {
         let Some((map, kind)) = name.rsplit_once('.') else { return name.to_owned() };
         let fused = self.fused.iter().find_map(|fused| {
@@ -53,7 +53,7 @@ impl Storage {
         fused.unwrap_or_else(|| name.to_owned())
     }
 
-    /// The place of a map among those that share its tensor.
+    /// Returns the index of a map in its fused tensor.
     pub fn rank(&self, name: &str) -> usize {
         let map = name.rsplit_once('.').map_or(name, |(map, _)| map);
         let mut ranks =
@@ -61,14 +61,14 @@ impl Storage {
         ranks.next().unwrap_or(0)
     }
 
-    /// Returns true if a tensor of the file is stored as `[in, out]`.
+    /// Returns true if a stored tensor is `[in, out]`.
     pub fn is_transposed(&self, stored: &str) -> bool {
         let map = stored.strip_suffix(".weight");
         map.is_some_and(|map| self.transposed.iter().any(|name| is_called(map, name)))
     }
 }
 
-/// Returns true if the last parts of a map's name are these.
+/// Returns true if a map's name is `name` or ends with it as whole components.
 pub fn is_called(map: &str, name: &str) -> bool {
     map.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }

@@ -1,7 +1,7 @@
-//! The tensors of a folder, judged by the headers of its files before any of them is read.
+//! The tensors of a folder, checked by the headers of its files before any tensor is read.
 //!
-//! The crate `safetensors` (<https://huggingface.co/docs/safetensors>) parses headers: types, shapes and places of tensors fit
-//! each other, and the tensors cover the file. Names, shapes that the model asks for, and the numbers are judged here.
+//! The crate `safetensors` (<https://huggingface.co/docs/safetensors>) parses headers and checks that types, shapes and offsets are
+//! consistent and cover the file. Names, shapes against the model, and the numbers are checked here.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,59 +13,57 @@ use words::excerpt;
 use crate::parts::Inventory;
 use crate::{Error, checkpoint};
 
-/// Bytes of a header at most, as in the safetensors crate.
+/// Maximum size of a header in bytes, as in the safetensors crate.
 const LONGEST_HEADER: u64 = 100_000_000;
-/// Numbers that are read and converted at once, so that a model takes hardly more memory than its tensors.
+/// Numbers read and converted at once, so that a model takes hardly more memory than its tensors.
 const CHUNK: usize = 1 << 22;
 
-/// Beginnings of names that a wrapper leaves in what was saved from within it.
+/// Prefixes that wrappers add to tensor names.
 const WRAPPERS: [(&str, &str); 3] =
     [("module.", "DataParallel"), ("_orig_mod.", "torch.compile"), ("base_model.model.", "PEFT")];
 
-/// The tensors of a file, or of several shards, whose headers are read; the tensors are yet to be read.
+/// A safetensors file, or several shards, of which only headers have been read.
 #[derive(Debug)]
 pub struct TensorFile {
-    /// For messages: the file, or the index of the shards.
+    /// The file or the index of the shards, for messages.
     path: PathBuf,
     shards: Vec<Shard>,
     tensors: BTreeMap<String, Entry>,
 }
 
-/// A file of tensors.
 #[derive(Debug)]
 struct Shard {
     path: PathBuf,
     file: File,
-    /// Where the data begins, in bytes.
+    /// Offset of the data in bytes.
     start: u64,
 }
 
-/// A tensor of the file.
 #[derive(Debug, Clone)]
 struct Entry {
-    /// The name in the file.
+    /// Name in the file.
     own_name: String,
     shard: usize,
     info: TensorInfo,
 }
 
 impl Entry {
-    /// Extents beyond `i64`, which an empty tensor may claim, become negative: no model has them.
+    /// Sizes beyond `i64`, which an empty tensor may have, become negative, which no model has.
     fn shape(&self) -> Vec<i64> {
         self.info.shape.iter().map(|&extent| extent as i64).collect()
     }
 }
 
-/// `model.safetensors.index.json`: which shard holds which tensor.
+/// `model.safetensors.index.json`: the shard of each tensor.
 #[derive(serde::Deserialize)]
 struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// The files that hold a model's weights: `model.safetensors`, or an index and its shards.
+/// Returns the files with a model's weights: `model.safetensors`, or an index and its shards.
 ///
 /// # Errors
-/// If there is neither, or the index cannot be read or names a file that is not beside it.
+/// If there is neither, or the index is malformed or names a file outside of its folder.
 pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let [whole, index] = ["model.safetensors", "model.safetensors.index.json"].map(|name| folder.join(name));
     if whole.exists() || !index.exists() {
@@ -85,7 +83,7 @@ pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(std::iter::once(index).chain(shards).collect())
 }
 
-/// Fault of a folder without safetensors, with the line that converts a pickle, which is never read here.
+/// Returns the error for a folder without safetensors, with the command that converts a pickle, which is never read here.
 fn no_weights(folder: &Path) -> String {
     let pickles = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
     match pickles.iter().find(|name| folder.join(name).exists()) {
@@ -105,7 +103,7 @@ fn is_shard_name(name: &str) -> bool {
 }
 
 impl TensorFile {
-    /// Reads the headers of a folder: of `model.safetensors` or else of the shards that `model.safetensors.index.json` names.
+    /// Reads the headers of a folder: `model.safetensors`, or else the shards in `model.safetensors.index.json`.
     pub fn open_folder(folder: &Path) -> Result<Self, Error> {
         match &weight_files(folder)?[..] {
             [index, shards @ ..] if !shards.is_empty() => Self::open_shards(index, shards),
@@ -120,7 +118,7 @@ impl TensorFile {
 
     fn open_shards(path: &Path, files: &[PathBuf]) -> Result<Self, Error> {
         let mut all = Self { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
-        // names of tensors that safetensors' `save_model` left out, and of those that they are, perhaps in another shard
+        // names that safetensors' `save_model` left out, and the tensors they are tied to, perhaps in another shard
         let mut aliases = Vec::new();
         for file in files {
             let (shard, metadata) = Shard::open(file)?;
@@ -146,14 +144,14 @@ impl TensorFile {
         }
     }
 
-    /// Gives the tensor `of` the name `name` too, if it is there and no other has that name.
+    /// Adds `name` as an alias of tensor `of`, if `of` exists and `name` does not.
     pub fn alias(&mut self, name: &str, of: &str) {
         if let (false, Some(entry)) = (self.holds(name), self.tensors.get(of).cloned()) {
             self.tensors.insert(name.to_owned(), entry);
         }
     }
 
-    /// The same file under the names that a model has for its tensors; a tensor without one is left out.
+    /// Renames the tensors to the model's names and drops those without one.
     pub fn renamed(self, rename: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let mut tensors: BTreeMap<String, Entry> = BTreeMap::new();
         for (name, entry) in self.tensors {
@@ -168,22 +166,22 @@ impl TensorFile {
         Ok(Self { tensors, ..self })
     }
 
-    /// Looks for a tensor of that name.
+    /// Returns true if a tensor has this name.
     pub fn holds(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
-    /// Names of all tensors.
+    /// Returns the names of all tensors.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.tensors.keys()
     }
 
-    /// The shape of a tensor, if it is there.
+    /// Returns the shape of a tensor.
     pub fn shape(&self, name: &str) -> Option<Vec<i64>> {
         self.tensors.get(name).map(Entry::shape)
     }
 
-    /// Refuses a file with a missing, unexpected or wrongly shaped tensor, or one that holds no floating-point numbers.
+    /// Refuses a file with a missing, unexpected, wrongly shaped or non-floating-point tensor.
     pub fn check(&self, inventory: &Inventory) -> Result<(), Error> {
         use Dtype::{F8_E4M3, F8_E5M2, I8, U8};
         let is_quantised = |(name, entry): &(&String, &Entry)| {
@@ -198,7 +196,6 @@ impl TensorFile {
         self.tensors.iter().try_for_each(|(name, entry)| self.check_type(name, entry))
     }
 
-    /// Refuses elements that are no floating-point numbers.
     fn check_type(&self, name: &str, entry: &Entry) -> Result<(), Error> {
         match entry.info.dtype {
             Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(()),
@@ -209,10 +206,7 @@ impl TensorFile {
         }
     }
 
-    /// Name, type of elements and shape of each tensor.
-    ///
-    /// # Errors
-    /// If the elements of one are no floating-point numbers.
+    /// Returns name, element type and shape of each tensor. Fails if one is not floating-point.
     pub fn entries(&self) -> Result<Vec<(String, Dtype, Vec<i64>)>, Error> {
         let entry = |(name, entry): (&String, &Entry)| {
             self.check_type(name, entry)?;
@@ -221,26 +215,19 @@ impl TensorFile {
         self.tensors.iter().map(entry).collect()
     }
 
-    /// Hands the elements of a tensor to `each`, some at a time, as they are stored.
-    ///
-    /// # Errors
-    /// If the file cannot be read, and those of `each`.
-    ///
-    /// # Panics
-    /// If there is no tensor of that name.
+    /// Passes the elements of a tensor, which must exist, to `each` in parts, as they are stored.
     pub fn read(&mut self, name: &str, each: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let entry = &self.tensors[name];
         self.shards[entry.shard].read(&entry.info, each)
     }
 
-    /// The file, or the index of the shards.
+    /// Returns the file, or the index of the shards.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
 impl Shard {
-    /// Reads the header: name and place of each tensor.
     fn open(path: &Path) -> Result<(Self, Metadata), Error> {
         let torn = |fault: &str| {
             Error::file(path, format!("this is not a complete safetensors file: {}", excerpt(fault)))
@@ -261,7 +248,7 @@ impl Shard {
         mut each: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let fault = |source| Error::Read { path: self.path.clone(), source };
-        let (start, end) = info.data_offsets; // within the file, which `open` has seen to
+        let (start, end) = info.data_offsets; // within the file, as `open` has checked
         self.file.seek(SeekFrom::Start(self.start + start as u64)).map_err(fault)?;
         let size = CHUNK * info.dtype.bitsize() / 8;
         let mut left = end - start;
@@ -276,7 +263,7 @@ impl Shard {
     }
 }
 
-/// The length of a file, and its header: eight bytes give its length, of which no more is believed than there is.
+/// Returns the length of a file and its header; the header's stated length is not trusted beyond the end of the file.
 fn read_header(file: &mut File) -> std::io::Result<(u64, Vec<u8>)> {
     let (mut size, mut header) = ([0; 8], Vec::new());
     file.read_exact(&mut size)?;
@@ -284,7 +271,7 @@ fn read_header(file: &mut File) -> std::io::Result<(u64, Vec<u8>)> {
     Ok((file.metadata()?.len(), header))
 }
 
-/// Refuses shapes other than those of `inventory`.
+/// Refuses shapes that differ from `inventory`.
 pub fn check_shapes(
     path: &Path,
     found: &BTreeMap<&str, Vec<i64>>,

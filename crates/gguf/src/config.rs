@@ -1,4 +1,4 @@
-//! Models that GGUF files hold: Llama and its like.
+//! Configurations of models that can be written as GGUF files: Llama and similar families.
 use std::path::Path;
 
 use families::language_model::LanguageConfig;
@@ -9,22 +9,18 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// Reads the configuration of a folder that can be written as a GGUF file.
-///
-/// # Errors
-/// If it is missing or malformed, or of a model that llama.cpp's `llama` and `deci` cannot hold.
+/// Reads the configuration of a folder to be exported. Fails if llama.cpp's `llama` and `deci` cannot represent the model.
 pub(crate) fn read(folder: &Path) -> Result<LanguageConfig, Error> {
     let path = folder.join("config.json");
     let json: Map<String, Value> = families::checkpoint::read_json(&path)?;
     let wrong = |reason| Error::of(&path, reason);
-    // classifiers and other models that are not read as language models are refused for the right reason
+    // gives models that are not language models, such as classifiers, the right error
     json.get("model_type").and_then(Value::as_str).map_or(Ok(()), check_family).map_err(wrong)?;
     let config = LanguageConfig::read(&path)?;
     check_family(config.family.model_type).and_then(|()| check(&config)).map_err(wrong)?;
     Ok(config)
 }
 
-/// Refuses families other than Llama and its like.
 fn check_family(model_type: &str) -> Result<(), String> {
     if [&LLAMA, &MISTRAL, &QWEN2].iter().any(|family| family.model_type == model_type) {
         return Ok(());
@@ -39,7 +35,7 @@ fn check_family(model_type: &str) -> Result<(), String> {
     Err(format!("a model of type `{model_type}` is not written as GGUF{why}; llama, mistral and qwen2 are"))
 }
 
-/// Refuses what llama.cpp's `llama` and `deci` cannot hold.
+/// Refuses what llama.cpp's `llama` and `deci` cannot represent.
 fn check(config: &LanguageConfig) -> Result<(), String> {
     if ![Activation::Silu, Activation::Swish].contains(&config.hidden_act) {
         return Err(format!("hidden_act `{:?}` is not written as GGUF; silu is", config.hidden_act));
@@ -53,7 +49,7 @@ fn check(config: &LanguageConfig) -> Result<(), String> {
     }
 }
 
-/// What each frequency of rotary positions is divided by; one for each pair of channels.
+/// Returns the divisor of each rotary frequency, one per pair of channels.
 pub(crate) fn divisors(scaling: RotaryScaling, config: &LanguageConfig) -> Vec<f32> {
     let divisor = |pair: i64| {
         let frequency = config.rope_theta.powf(-2.0 * pair as f64 / config.d_head() as f64);

@@ -1,4 +1,4 @@
-//! Errors of GGUF files and of the folders that they become.
+//! Errors of reading and writing GGUF files and folders.
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub enum Error {
     Read {
         /// The file at fault.
         path: PathBuf,
-        /// The message of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
 
@@ -22,15 +22,15 @@ pub enum Error {
     #[error(transparent)]
     Write(#[from] durable::Error),
 
-    /// A configuration that no model has.
+    /// An invalid configuration.
     #[error(transparent)]
     Model(#[from] families::Error),
 
-    /// A tokeniser that no program could use.
+    /// An invalid tokeniser.
     #[error(transparent)]
     Tokenizer(#[from] corpus::Error),
 
-    /// Input that is not as it must be. The message is one line that says what, where, and what is allowed.
+    /// Invalid input. The message is one line: what, where, and what is allowed.
     #[error("{0}")]
     Invalid(String),
 }
@@ -40,12 +40,11 @@ impl Error {
         |source| Self::Read { path: path.to_owned(), source }
     }
 
-    /// A fault of a file.
     pub(crate) fn of(path: &Path, reason: impl Display) -> Self {
         Self::Invalid(format!("`{}`: {reason}", path.display()))
     }
 
-    /// What a library says of a file; candle's errors may go on with lines of a backtrace.
+    /// Makes an error from a library's message about a file, without candle's backtrace lines.
     pub(crate) fn told(path: &Path) -> impl Fn(candle_core::Error) -> Self {
         |error| Self::of(path, excerpt(error.to_string().lines().next().unwrap_or("for no stated reason")))
     }

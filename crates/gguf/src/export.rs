@@ -1,4 +1,4 @@
-//! A Hugging Face folder, with all its heads or without some, as a GGUF file.
+//! Export of a Hugging Face folder, with all heads or with some removed, to a GGUF file.
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -18,39 +18,37 @@ use crate::names::{ATTENTION, Place, ROTARY_FACTORS, tensors};
 use crate::slots::Slots;
 use crate::{config, fields};
 
-/// What a file holds.
+/// What a file contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
-    /// `llama`, or `deci` where layers differ.
+    /// `llama`, or `deci` if layers differ.
     pub architecture: &'static str,
-    /// Query heads and key-value heads of each layer, those of zeros included.
+    /// Query heads and key-value heads of each layer, including heads of zeros.
     pub heads: Vec<(usize, usize)>,
-    /// False where llama.cpp knows no tokeniser of the folder's kind, so that it runs the file on ids alone.
+    /// False if llama.cpp has no tokeniser of the folder's kind, so that it accepts token ids only.
     pub has_tokenizer: bool,
 }
 
 impl Exported {
-    /// What a user of the file should know.
+    /// Returns a warning for the user of the file.
     pub fn warning(&self) -> Option<&'static str> {
         let lacks = "llama.cpp has no tokeniser of this kind: the GGUF file takes ids, but no texts";
         (!self.has_tokenizer).then_some(lacks)
     }
 }
 
-/// Refuses a folder that [`export`] could not write, before any long work; of its files only `config.json` is read.
-///
-/// # Errors
-/// If it is of another family than Llama, Mistral or Qwen2, or llama.cpp lacks something that the model does.
+/// Refuses a folder that [`export`] could not write, before any long work: the family is not Llama, Mistral or Qwen2, or llama.cpp lacks a
+/// feature of the model. Reads `config.json` only.
 pub fn check(folder: &Path) -> Result<(), Error> {
     config::read(folder).map(drop)
 }
 
-/// Writes the model of a folder, `config.json` and `model.safetensors`, as a GGUF file for llama.cpp: all of it or nothing. Heads
-/// that were cut out, as config.json says, are not in it; of layers that differ llama.cpp's architecture `deci` is made.
+/// Writes the model of a folder, `config.json` and `model.safetensors`, as a GGUF file for llama.cpp, completely or not at all. Removed
+/// heads are left out; if layers differ, the architecture is llama.cpp's `deci`.
 ///
 /// # Errors
-/// If the folder is none that [`check`] takes, or is at fault, or the file cannot be written.
+/// If [`check`] refuses the folder, its weights are at fault, or the file cannot be written.
 pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported, Error> {
     let config = config::read(folder)?;
     let path = folder.join("model.safetensors");
@@ -73,7 +71,7 @@ pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported
     Ok(exported)
 }
 
-/// What llama.cpp must know of the model besides its weights.
+/// Returns what llama.cpp needs to know apart from weights.
 fn metadata(
     config: &LanguageConfig,
     exported: &Exported,
@@ -117,7 +115,7 @@ fn metadata(
     Ok(all)
 }
 
-/// The weights of a folder, taken one by one.
+/// The weights of a folder, taken out one by one.
 struct Model<'a> {
     weights: HashMap<String, Tensor>,
     path: &'a Path,
@@ -130,8 +128,8 @@ impl Model<'_> {
         Error::of(self.path, reason)
     }
 
-    /// The heads that a layer gets. One that has lost all gets none, but for a head of zeros where llama.cpp needs one: in the
-    /// first layer, which it refuses otherwise, and where the output has a bias, which it would lose.
+    /// Returns the heads of a layer in the file. A layer without heads gets a head of zeros if llama.cpp needs one: in the first layer, or
+    /// to keep a bias of the output.
     fn slots(&self, layer: usize) -> Result<Slots, Error> {
         let ModuleHeads { shape, kept } = self.layout.module(Attention::SelfAttention, layer);
         let kept: Vec<usize> = kept.into_iter().map(|head| head as usize).collect();
@@ -144,7 +142,7 @@ impl Model<'_> {
         Ok(if slots.queries.is_empty() && (layer == 0 || has_bias) { Slots::zero() } else { slots })
     }
 
-    /// A tensor of this shape, removed, so that what is written does not stay in memory twice.
+    /// Takes out a tensor of this shape, so that memory never contains it twice.
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
         let tensor =
             self.weights.remove(name).ok_or_else(|| self.fault(format!("tensor `{name}` is missing")))?;
@@ -157,7 +155,6 @@ impl Model<'_> {
         tensor.to_dtype(DType::F32).map_err(Error::told(self.path))
     }
 
-    /// All tensors of the file.
     fn tensors(&mut self, heads: &[Slots], precision: Precision) -> Result<Vec<(String, QTensor)>, Error> {
         let told = Error::told(self.path);
         let stored =
@@ -166,7 +163,7 @@ impl Model<'_> {
         let output = format!("{}.weight", config.family.names.output);
         let mut expected = tensors(config);
         if config.tie_word_embeddings || !self.weights.contains_key(&output) {
-            self.weights.remove(&output); // the embeddings, once more
+            self.weights.remove(&output); // copy of the embeddings
             expected.retain(|(place, ..)| place.part != "output");
         }
         for (place, ending, name, shape) in expected {
@@ -193,7 +190,7 @@ impl Model<'_> {
         }
     }
 
-    /// A tensor of a layer, with the heads that the file gets.
+    /// Returns a layer's tensor with the heads of the file.
     fn placed(
         &self,
         place_of: &Place,
@@ -212,7 +209,7 @@ impl Model<'_> {
     }
 }
 
-/// The heads of a tensor, slices of `d_head` along an axis, in the order of `slots`.
+/// Arranges the heads of a tensor, slices of `d_head` along an axis, in the order of `slots`.
 fn place(
     tensor: &Tensor,
     slots: &[Option<usize>],
@@ -234,7 +231,7 @@ fn place(
     Tensor::cat(&slices, axis)?.contiguous()
 }
 
-/// Rows of queries or keys as llama.cpp turns them, neighbours, where transformers turns x with x + half.
+/// Reorders rows of queries or keys for rotary positions: llama.cpp pairs neighbours, transformers pairs x with x + half.
 fn in_pairs(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
     if heads == 0 {
         return Ok(tensor.clone());
@@ -248,7 +245,7 @@ mod tests {
     use super::*;
     use crate::import::in_halves;
 
-    /// Two heads of 6 rows: llama.cpp turns rows 0 and 1 together, which transformers has at 0 and 3.
+    /// Two heads of 6 rows: llama.cpp pairs rows 0 and 1, which are rows 0 and 3 in transformers.
     #[test]
     fn rows_that_turn_together_lie_side_by_side_in_each_head() {
         let rows = Tensor::arange(0_f32, 12.0, &Device::Cpu).unwrap();
@@ -258,7 +255,7 @@ mod tests {
         assert_eq!(in_halves(&pairs, 2).unwrap().to_vec1::<f32>().unwrap(), rows.to_vec1::<f32>().unwrap());
     }
 
-    /// Of three heads of 2 columns the last and the first, with zeros between them.
+    /// The last and the first of three heads of 2 columns, with zeros in between.
     #[test]
     fn heads_are_placed_and_zeros_fill_the_gaps() {
         let columns = Tensor::arange(0_f32, 6.0, &Device::Cpu).unwrap().reshape((1, 6)).unwrap();

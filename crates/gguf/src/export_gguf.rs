@@ -1,4 +1,4 @@
-//! A Hugging Face folder as a GGUF file.
+//! The command `export-gguf`.
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use anyhow::ensure;
 use clap::Parser;
 use words::exit_code;
 
-/// Writes a Llama, Mistral or Qwen2, also one whose heads export-model has cut out, as a GGUF file for llama.cpp.
+/// Writes a Llama, Mistral or Qwen2, with or without heads removed by export-model, as a GGUF file for llama.cpp.
 #[derive(Debug, Parser)]
 #[command(name = "export-gguf", version)]
 struct Args {
@@ -19,11 +19,11 @@ struct Args {
     #[arg(value_name = "FILE.gguf")]
     file: PathBuf,
 
-    /// What weights are written as
+    /// Data type of the weights
     #[arg(long = "type", value_enum, default_value_t = Precision::F16)]
     precision: Precision,
 
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     replace: bool,
 }

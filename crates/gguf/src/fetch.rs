@@ -1,4 +1,4 @@
-//! Fetches a data set that `data/sources.toml` describes, or a model of the Hugging Face hub.
+//! Fetches a data set listed in `data/sources.toml`, or a model from the Hugging Face hub.
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,20 +11,19 @@ use corpus::progress::progress_bar;
 use indicatif::ProgressBar;
 use words::{exit_code, print_line, visible};
 
-/// Fetches a data set and checks its files; or brings a model of the Hugging Face hub to its cache.
+/// Fetches a data set and checks its files, or downloads a model from the Hugging Face hub to its cache.
 #[derive(Debug, Parser)]
 #[command(name = "fetch", version)]
 struct Args {
-    /// Data set to fetch, or hub:owner/name[@revision]; for the hub, HF_HOME, HF_ENDPOINT, HF_TOKEN and
-    /// HF_HUB_OFFLINE count
+    /// Data set, or hub:owner/name[@revision] for a model, which respects HF_HOME, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
 
-    /// Folder or URL to fetch from instead of the data set's own, with the files laid out as in `data/`
+    /// Folder or URL to fetch from instead of the data set's own, with the file layout of `data/`
     #[arg(long, value_name = "DIR_OR_URL")]
     mirror: Option<String>,
 
-    /// Folder that data sets are kept in
+    /// Folder for data sets
     #[arg(long, value_name = "DIR", default_value = "data")]
     data: PathBuf,
 
@@ -32,7 +31,7 @@ struct Args {
     #[arg(long, value_name = "FILE", default_value = "data/sources.toml")]
     sources: PathBuf,
 
-    /// Say what can be fetched, and fetch nothing
+    /// List what can be fetched, without fetching it
     #[arg(long, conflicts_with_all = ["name", "mirror"])]
     list: bool,
 
@@ -73,7 +72,7 @@ fn list(catalogue: &Catalogue) -> io::Result<()> {
 }
 
 fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
-    // Shown even with --quiet: nobody should accept terms unseen.
+    // shown even with --quiet, since nobody should accept unseen terms
     words::say!("{}\nLicence: {}\n{}", source.title, source.licence, source.terms);
     let origin = args.mirror.as_deref().map_or(Origin::Upstream, Origin::mirror);
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
@@ -108,7 +107,7 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
     }
 }
 
-/// Makes a Hugging Face folder of a GGUF file, unless it is there.
+/// Converts a GGUF file to a Hugging Face folder, unless the folder exists.
 fn import(file: &Path, folder: &Path, args: &Args) -> Result<()> {
     let kept = folder.exists();
     if !kept {

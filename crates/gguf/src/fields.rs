@@ -1,4 +1,4 @@
-//! The tokeniser of a folder as fields of a GGUF file, the way back from what `tokenizer` reads.
+//! Export of a folder's tokeniser as fields of a GGUF file, the inverse of `tokenizer`.
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -11,10 +11,8 @@ use crate::Error;
 use crate::config::read_json;
 use crate::rules::{Rule, blanks, kind, prefix};
 
-/// The fields of a GGUF file for the tokeniser of a folder, if llama.cpp has its kind; the model has `config.vocab_size` rows.
-///
-/// # Errors
-/// If a file of it is malformed, or it has more tokens than the model has rows.
+/// Returns the GGUF fields for a folder's tokeniser; `None` if llama.cpp has no tokeniser of its kind. Fails if the tokeniser has more
+/// tokens than the model has rows, `config.vocab_size`.
 pub(crate) fn of_tokenizer(
     folder: &Path,
     config: &LanguageConfig,
@@ -40,7 +38,7 @@ pub(crate) fn of_tokenizer(
     Ok(Some(fields))
 }
 
-/// The template of chats; transformers writes it to a file of its own since version 4.57, and to the settings before.
+/// Returns the chat template: transformers writes it to a separate file since version 4.57, and to the settings before.
 fn chat_template(folder: &Path, settings: &Value) -> Result<Option<String>, Error> {
     let path = folder.join("chat_template.jinja");
     match settings["chat_template"].as_str() {
@@ -53,7 +51,7 @@ fn text(text: &str) -> Field {
     Field::String(text.to_owned())
 }
 
-/// Ids of the special tokens, by their names in `tokenizer_config.json` or, without one, as `config.json` has them.
+/// Returns the ids of special tokens, named in `tokenizer_config.json` or else given in `config.json`.
 fn symbols(
     vocabulary: &Vocabulary,
     settings: &Value,
@@ -73,12 +71,12 @@ fn symbols(
     ids.into_iter().filter_map(|(name, id)| Some((format!("{name}_token_id"), Field::U32(id? as u32))))
 }
 
-/// What a `tokenizer.json` does, in the words of GGUF files.
+/// A `tokenizer.json` in terms of GGUF files.
 struct Inner {
     model: &'static str,
     rule: Option<&'static Rule>,
     merges: Vec<[String; 2]>,
-    /// A blank is put before texts.
+    /// True if a blank is prepended to texts.
     prefix: bool,
 }
 
@@ -126,7 +124,7 @@ impl Inner {
     }
 }
 
-/// The parts of a step of a `tokenizer.json`, which may be none, one or a sequence.
+/// Returns the parts of a step of a `tokenizer.json`: none, one or a sequence.
 fn parts<'a>(step: &'a Value, sequence: &str) -> Vec<&'a Value> {
     match step[sequence].as_array() {
         Some(parts) => parts.iter().collect(),
@@ -134,11 +132,11 @@ fn parts<'a>(step: &'a Value, sequence: &str) -> Vec<&'a Value> {
     }
 }
 
-/// True if a post-processor adds no symbols to a text, or one before it.
+/// Returns true if a post-processor adds no tokens, or one before the text.
 fn adds_only_before(part: &Value) -> bool {
     let is_text = |place: &Value| place["Sequence"]["id"] == "A";
     match part["type"].as_str() {
-        Some("ByteLevel") => true, // it changes places in the text, and no ids
+        Some("ByteLevel") => true, // changes offsets, but no ids
         Some("TemplateProcessing") => match part["single"].as_array().map(Vec::as_slice) {
             Some([text] | [_, text]) => is_text(text),
             _ => false,
@@ -147,7 +145,7 @@ fn adds_only_before(part: &Value) -> bool {
     }
 }
 
-/// If blanks of texts become `▁` as in llama.cpp: true if one is put before them too.
+/// Returns whether a blank is prepended to texts; `None` unless blanks become `▁` as in llama.cpp.
 fn puts_blank_before(normalizers: &[&Value], pre_tokenizer: &Value) -> Option<bool> {
     let is_metaspace = pre_tokenizer["type"] == "Metaspace" && pre_tokenizer["split"] == false;
     match normalizers {
@@ -160,14 +158,14 @@ fn puts_blank_before(normalizers: &[&Value], pre_tokenizer: &Value) -> Option<bo
     }
 }
 
-/// Tokens by id, with their kinds.
+/// Tokens by id, with their types.
 struct Vocabulary {
     tokens: Vec<String>,
     kinds: Vec<i64>,
 }
 
 impl Vocabulary {
-    /// Rows of the model without a token are filled up, as llama.cpp asks for.
+    /// Rows of the model without a token get placeholders, as llama.cpp requires.
     fn of(json: &Value, rows: usize) -> Result<Self, String> {
         let mut tokens: Vec<String> = (0..rows).map(|id| format!("[PAD{id}]")).collect();
         let mut kinds = vec![kind::UNUSED; rows];
@@ -210,7 +208,7 @@ impl Vocabulary {
     }
 }
 
-/// A score for each token: the earlier it can be merged, the higher.
+/// Returns a score for each token: the earlier its merge, the higher.
 fn scores(merges: &[[String; 2]], tokens: &[String]) -> Field {
     let mut ranks = HashMap::new();
     for (rank, merge) in merges.iter().enumerate() {
@@ -220,7 +218,7 @@ fn scores(merges: &[[String; 2]], tokens: &[String]) -> Field {
     Field::Array(tokens.iter().map(score).collect())
 }
 
-/// True if a symbol is put before texts.
+/// Returns true if a BOS token is prepended to texts.
 fn adds_begin(json: &Value, settings: &Value) -> bool {
     let stated = settings["add_bos_token"] == true && !settings["bos_token"].is_null();
     let puts =

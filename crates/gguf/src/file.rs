@@ -1,4 +1,4 @@
-//! GGUF files as values: metadata and tensors.
+//! GGUF files: metadata and tensors.
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use candle_core::{Device, Tensor};
 
 use crate::Error;
 
-/// What weights are written as.
+/// Data type of weights in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Precision {
-    /// As they are here
+    /// Single precision
     F32,
-    /// Half the size
+    /// Half precision
     #[default]
     F16,
-    /// 8 bits, with a scale for each 32 weights; a quarter of the size
+    /// 8 bits, with a scale per 32 weights; a quarter of the size
     #[value(name = "q8_0")]
     Q8,
 }
 
 impl Precision {
-    /// The type of a matrix whose rows have this width: Q8_0 counts by 32 weights.
+    /// Returns the type of a matrix with rows of this width; Q8_0 needs a multiple of 32.
     fn of_matrix(self, width: usize) -> GgmlDType {
         match self {
             Self::F32 => GgmlDType::F32,
@@ -32,7 +32,6 @@ impl Precision {
         }
     }
 
-    /// `general.file_type`.
     pub(crate) fn code(self) -> u32 {
         match self {
             Self::F32 => 0,
@@ -41,7 +40,7 @@ impl Precision {
         }
     }
 
-    /// A tensor as it is written; norms and biases stay in f32, as llama.cpp asks for.
+    /// Converts a tensor; norms and biases stay in f32, as llama.cpp requires.
     pub(crate) fn of(self, tensor: &Tensor) -> candle_core::Result<QTensor> {
         let kind = match tensor.dims() {
             &[_, width] => self.of_matrix(width),
@@ -51,7 +50,7 @@ impl Precision {
     }
 }
 
-/// A GGUF file whose metadata is read.
+/// A GGUF file whose metadata has been read.
 pub(crate) struct GgufFile {
     pub(crate) path: PathBuf,
     file: BufReader<File>,
@@ -68,12 +67,12 @@ impl GgufFile {
             let types = "; types that can be read are F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1 and Q2_K to Q8_K";
             fault(format!("{said}{}", if said.contains("unknown dtype") { types } else { "" }))
         };
-        // candle divides by `general.alignment` and makes room for lengths before it checks them, so it may panic.
+        // candle divides by `general.alignment` and allocates lengths before it checks them, so it may panic.
         let content = corpus::guarded(|| Content::read(&mut file).map_err(refusal), fault)?;
         Ok(Self { path: path.to_owned(), file, content })
     }
 
-    /// The value of a metadata key by `read`, if the key is there.
+    /// Returns the value of a metadata key, converted by `read`; `None` if the key is absent.
     pub(crate) fn get<'a, T>(
         &'a self,
         key: &str,
@@ -91,7 +90,7 @@ impl GgufFile {
 
     pub(crate) fn real(&self, key: &str) -> Result<Option<f64>, Error> {
         self.get(key, "a number", |value| match value {
-            // The shortest decimal that is this f32: 1e-5, and not 9.999999747378752e-6.
+            // the shortest decimal of this f32: 1e-5, not 9.999999747378752e-6
             Value::F32(real) => real.to_string().parse().ok(),
             Value::F64(real) => Some(*real),
             _ => None,
@@ -106,7 +105,7 @@ impl GgufFile {
         self.get(key, "a text", |value| value.to_string().ok().map(String::as_str))
     }
 
-    /// A list whose entries `read` takes; empty without the key.
+    /// Returns a list, each entry converted by `read`; empty if the key is absent.
     pub(crate) fn list<'a, T>(
         &'a self,
         key: &str,
@@ -117,12 +116,11 @@ impl GgufFile {
         Ok(all?.unwrap_or_default())
     }
 
-    /// What must be there.
+    /// Returns a required value; fails if it is absent.
     pub(crate) fn require<T>(&self, key: &str, found: Option<T>) -> Result<T, Error> {
         found.ok_or_else(|| Error::of(&self.path, format!("`{key}` is missing")))
     }
 
-    /// A tensor as it is stored.
     pub(crate) fn tensor(&mut self, name: &str) -> Result<QTensor, Error> {
         if !self.content.tensor_infos.contains_key(name) {
             return Err(Error::of(&self.path, format!("it lacks the tensor `{name}`")));
@@ -134,7 +132,7 @@ impl GgufFile {
     }
 }
 
-/// A whole number of any width.
+/// Converts an integer of any width.
 pub(crate) fn whole(value: &Value) -> Option<i64> {
     match *value {
         Value::U8(number) => Some(number.into()),
@@ -149,7 +147,7 @@ pub(crate) fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// Writes a file; `path` is free.
+/// Writes a file, which must not exist.
 pub(crate) fn write(
     path: &Path,
     metadata: &[(String, Value)],

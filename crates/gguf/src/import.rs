@@ -1,4 +1,4 @@
-//! A GGUF file of architecture `llama` or `gemma3` as a Hugging Face folder.
+//! Import of a GGUF file of architecture `llama` or `gemma3` as a Hugging Face folder.
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,12 +19,11 @@ use crate::names::{
 };
 use crate::tokenizer;
 
-/// Writes the model of the GGUF file at `path` to `folder`, which must not be there: weights as the numbers that llama.cpp
-/// computes with, in f32, or rounded to `bf16`.
+/// Writes the model of the GGUF file at `path` to `folder`, which must not exist. Weights have the values that llama.cpp computes with, in
+/// f32 or rounded to `bf16`.
 ///
 /// # Errors
-/// If the file is torn, of another architecture, or of types that cannot be read; its tokeniser is of an unknown kind; or the
-/// folder is there or cannot be written.
+/// If the file is truncated or its architecture, data type or tokeniser is unsupported; or if the folder exists or cannot be written.
 pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
     if folder.exists() {
         let shown = folder.display();
@@ -59,12 +58,12 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
         let place = partial.join("model.safetensors");
         safetensors::serialize_to_file(weights, Some(about), &place)
             .map_err(|error| Error::of(&place, excerpt(&error.to_string())))?;
-        corpus::language_tokenizer::LanguageTokenizer::load(partial)?; // what cannot be loaded is not left behind
+        corpus::language_tokenizer::LanguageTokenizer::load(partial)?; // fails before an unusable folder is kept
         Ok(())
     })
 }
 
-/// The entries of `config.json` but for symbols, as the metadata and the names of the tensors give them, and what they mean.
+/// Returns the keys of `config.json` except special tokens, from the metadata and the tensor names, and the configuration they mean.
 fn configuration(
     file: &GgufFile,
     kind: &Architecture,
@@ -125,8 +124,8 @@ fn architecture(file: &GgufFile) -> Result<&'static Architecture, Error> {
     }
 }
 
-/// The entries of `config.json` that Llama has not. What files mostly do not hold is as llama.cpp has it: five of six layers have
-/// windows and rotary positions of base 10,000, and the model of 62 layers scales scores by another width
+/// Returns the keys of `config.json` that Llama lacks. Values that files usually omit are llama.cpp's: five of six layers have sliding
+/// windows and a rotary base of 10,000, and the model of 62 layers scales scores by another width
 /// (<https://github.com/ggml-org/llama.cpp/blob/b6000/src/llama-model.cpp>, `LLM_ARCH_GEMMA3`).
 fn of_gemma3(file: &GgufFile, of_scores: usize) -> Result<Map<String, Value>, Error> {
     let window = "gemma3.attention.sliding_window";
@@ -140,12 +139,12 @@ fn of_gemma3(file: &GgufFile, of_scores: usize) -> Result<Map<String, Value>, Er
     Ok(entries.as_object().cloned().unwrap_or_default())
 }
 
-/// Scaling of rotary positions that the metadata tell.
+/// Returns the rotary scaling given in the metadata.
 fn scaling(file: &GgufFile, kind: &Architecture) -> Result<Option<Value>, Error> {
     let key = |name: &str| format!("{}.rope.{name}", kind.name);
     match file.text(&key("scaling.type"))? {
         Some("none") => Ok(None),
-        // llama.cpp takes `linear` where no type is stated, and 0 as 1
+        // llama.cpp's default type is `linear`, and a factor of 0 means 1
         None | Some("linear") => {
             let older = file.real(&key("scale_linear"))?;
             let factor = file.real(&key("scaling.factor"))?.or(older);
@@ -159,8 +158,8 @@ fn scaling(file: &GgufFile, kind: &Architecture) -> Result<Option<Value>, Error>
     }
 }
 
-/// Llama 3's scaling with these divisors: the file does not hold its numbers, but all known models have the same, and differ
-/// in the factor alone.
+/// Returns Llama 3's rotary scaling if it yields these divisors. The file lacks its parameters, but all known models have equal ones, apart
+/// from the factor.
 fn llama3(found: &[f32], config: &LanguageConfig) -> Option<RotaryScaling> {
     let known = RotaryScaling::Llama3 {
         factor: f64::from(*found.last()?),
@@ -173,16 +172,15 @@ fn llama3(found: &[f32], config: &LanguageConfig) -> Option<RotaryScaling> {
     (found.len() == expected.len() && found.iter().zip(&expected).all(is_near)).then_some(known)
 }
 
-/// A tensor of the folder.
+/// A tensor of the folder to be written.
 struct Expected {
     name: String,
     shape: Vec<usize>,
-    /// The number of its heads, if their rows change their order.
+    /// Number of heads, if their rows must be reordered.
     turning: Option<usize>,
     is_norm: bool,
 }
 
-/// The tensors of the file, by name.
 fn expected(config: &LanguageConfig, kind: &Architecture) -> BTreeMap<String, Expected> {
     let tensor = |(place, ending, name, shape): (Place, String, String, Vec<usize>)| {
         let turning = match place.part {
@@ -197,7 +195,6 @@ fn expected(config: &LanguageConfig, kind: &Architecture) -> BTreeMap<String, Ex
     tensors(config).into_iter().map(tensor).collect()
 }
 
-/// All tensors of the folder, by name.
 fn weights(
     file: &mut GgufFile,
     config: &LanguageConfig,
@@ -211,7 +208,7 @@ fn weights(
     }
     let mut weights = BTreeMap::new();
     for (from, Expected { name, shape, turning, is_norm }) in all {
-        // Llama has all biases of attention or none.
+        // In Llama either all attention maps have a bias or none has.
         let is_zero = from.ends_with(".bias") && !file.content.tensor_infos.contains_key(&from);
         let tensor = if is_zero { None } else { Some(file.tensor(&from)?) };
         if let Some(found) = tensor.as_ref().map(|tensor| tensor.shape().dims()).filter(|dims| *dims != shape)
@@ -227,7 +224,7 @@ fn weights(
     Ok(weights)
 }
 
-/// The scaling that a tensor of divisors stands for.
+/// Returns the scaling that a tensor of divisors represents.
 fn scaling_of_divisors(file: &mut GgufFile, config: &LanguageConfig) -> Result<Option<RotaryScaling>, Error> {
     if !file.content.tensor_infos.contains_key(ROTARY_FACTORS) {
         return Ok(None);
@@ -240,13 +237,13 @@ fn scaling_of_divisors(file: &mut GgufFile, config: &LanguageConfig) -> Result<O
     llama3(&found, config).ok_or_else(unknown).map(Some)
 }
 
-/// A tensor that is dequantised when it is written, so that a model takes little more memory than its file.
+/// A tensor that is dequantised when written, so that a model takes little more memory than its file.
 struct Stored {
-    /// Zeros if there is none.
+    /// `None` for zeros.
     tensor: Option<QTensor>,
     shape: Vec<usize>,
     turning: Option<usize>,
-    /// What the file adds to the weights.
+    /// Offset of the weights in the file.
     added: f64,
     precision: DType,
 }
@@ -262,7 +259,7 @@ impl Stored {
     }
 }
 
-/// Rows of queries or keys as transformers turns them, x with x + half, where llama.cpp turns neighbours.
+/// Reorders rows of queries or keys for rotary positions: transformers pairs x with x + half, llama.cpp pairs neighbours.
 pub(crate) fn in_halves(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
     let pairs = tensor.reshape((heads, tensor.dim(0)? / heads / 2, 2, ()))?;
     pairs.transpose(1, 2)?.contiguous()?.reshape(tensor.dims())
@@ -293,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// As llama.cpp reads them (`llama_model::load_hparams`): `linear` is its default, and `scale_linear` the factor's older name.
+    /// As in llama.cpp (`llama_model::load_hparams`): the default is `linear`, and `scale_linear` is the factor's older name.
     #[test]
     fn positions_are_scaled_linearly_unless_the_file_says_otherwise() {
         let folder = tempfile::tempdir().unwrap();
@@ -313,7 +310,7 @@ mod tests {
         assert_eq!(read(None, "scaling.factor", 1.0), None);
     }
 
-    /// A tiny Gemma 3 whose tensors count from 0: llama.cpp adds 1 to norms, and turns halves as transformers does.
+    /// A tiny Gemma 3 whose tensors count from 0: llama.cpp adds 1 to norms, and pairs halves as transformers does.
     #[test]
     fn norms_of_gemma3_lose_1_and_rows_keep_their_order() {
         let folder = tempfile::tempdir().unwrap();

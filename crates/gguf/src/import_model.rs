@@ -1,11 +1,11 @@
-//! A GGUF file as a Hugging Face folder.
+//! The command `import-model`.
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use words::exit_code;
 
-/// Makes a Hugging Face folder of a GGUF file of architecture `llama` or `gemma3`, which transformers and this project open.
+/// Converts a GGUF file of architecture `llama` or `gemma3` to a Hugging Face folder for transformers and this project.
 #[derive(Debug, Parser)]
 #[command(name = "import-model", version)]
 struct Args {
@@ -17,14 +17,14 @@ struct Args {
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 
-    /// What weights are written as
+    /// Data type of the weights
     #[arg(long = "type", value_enum, default_value_t = Kind::F32)]
     kind: Kind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// The numbers that the file stands for
+    /// Single precision, exact
     F32,
     /// Half the size, rounded
     Bf16,

@@ -1,8 +1,8 @@
 //! Models as GGUF files, the format of llama.cpp: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
 //!
-//! [`import`] makes a Hugging Face folder of a file of architecture `llama` or `gemma3`, and [`export`] a file of a folder, also of one
-//! whose heads were cut out: `deci` is the architecture whose layers may each have another number of heads. The format
-//! itself, and the types that weights are quantised to, are read and written by the crate `candle-core`.
+//! [`import`] converts a file of architecture `llama` or `gemma3` to a Hugging Face folder, and [`export`] a folder to a file, with or
+//! without removed heads: in the architecture `deci` layers may have different numbers of heads. The crate `candle-core` reads and writes
+//! the format and its quantised types.
 mod config;
 mod error;
 mod export;

@@ -1,4 +1,4 @@
-//! Speed, cache, file size and perplexity of pruned models in llama.cpp, which is driven by Python.
+//! Speed, cache size, file size and perplexity of pruned models in llama.cpp, measured by a Python script.
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ pub fn main() -> ExitCode {
     exit_code(run())
 }
 
-/// Runs the script in the place of this process, by the `PYTHON` of the environment.
+/// Replaces this process by the script, run by the Python in the environment variable `PYTHON`.
 fn run() -> Result<()> {
     let python = env::var_os("PYTHON").unwrap_or_else(|| OsString::from("python3"));
     let own = env::current_exe().context("cannot tell where llama-cpp is")?;

@@ -1,4 +1,4 @@
-//! Names of tensors in GGUF files, and their names in Hugging Face folders.
+//! Names of tensors in GGUF files and in Hugging Face folders.
 use std::collections::HashMap;
 
 use families::ModelConfig;
@@ -6,16 +6,15 @@ use families::language_model::LanguageConfig;
 use families::parts::Projections;
 use families::tables::{GEMMA3_TEXT, LLAMA, LanguageFamily, LayerNames};
 
-/// An architecture of GGUF files that is read.
+/// A supported architecture of GGUF files.
 #[derive(Debug)]
 pub(crate) struct Architecture {
-    /// `general.architecture`, and the beginning of its keys.
+    /// `general.architecture`, and the prefix of its keys.
     pub(crate) name: &'static str,
-    /// The family of the folder.
     pub(crate) family: &'static LanguageFamily,
-    /// `true` if llama.cpp turns neighbouring rows of queries and keys, where transformers turns x with x + half.
+    /// True if rows of queries and keys are paired with neighbours for rotary positions; transformers pairs x with x + half.
     pub(crate) turns_neighbours: bool,
-    /// What the file adds to the weights of norms.
+    /// Offset that the file adds to the weights of norms.
     pub(crate) added_to_norms: f64,
 }
 
@@ -24,28 +23,28 @@ pub(crate) static ARCHITECTURES: [Architecture; 2] = [
     Architecture { name: "gemma3", family: &GEMMA3_TEXT, turns_neighbours: false, added_to_norms: 1.0 },
 ];
 
-/// The embeddings. Without [`OUTPUT`] they serve as it.
+/// The embeddings, tied to the output layer if [`OUTPUT`] is absent.
 pub(crate) const EMBEDDINGS: &str = "token_embd.weight";
 
 pub(crate) const OUTPUT: &str = "output.weight";
 
-/// What the frequencies of rotary positions are divided by, as Llama 3.1 does.
+/// Divisors of rotary frequencies, as in Llama 3.1.
 pub(crate) const ROTARY_FACTORS: &str = "rope_freqs.weight";
 
 /// Maps of attention, which may have biases.
 pub(crate) const ATTENTION: [&str; 4] = ["attn_q", "attn_k", "attn_v", "attn_output"];
 
-/// The place of a map, a norm or a table in a GGUF file.
+/// Location of a map, a norm or a table in a GGUF file.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Its layer, counted from 0.
+    /// Layer, counted from 0; `None` outside of layers.
     pub(crate) layer: Option<usize>,
-    /// Its name in the layer, or outside of layers.
+    /// Name in the layer, or outside of layers.
     pub(crate) part: &'static str,
 }
 
 impl Place {
-    /// The name of its tensor; `ending`: `weight` or `bias`
+    /// Returns the name of its tensor; `ending`: `weight` or `bias`
     pub(crate) fn tensor(&self, ending: &str) -> String {
         match self.layer {
             Some(layer) => format!("blk.{layer}.{}.{ending}", self.part),
@@ -54,7 +53,7 @@ impl Place {
     }
 }
 
-/// The tensors of a model: places in a GGUF file and whether they are its `weight` or `bias`, names in a folder, and shapes there.
+/// Returns the tensors of a model: location in a GGUF file, `weight` or `bias`, name in a folder, and shape there.
 pub(crate) fn tensors(config: &LanguageConfig) -> Vec<(Place, String, String, Vec<usize>)> {
     let names = &config.family.names;
     let outside = [
@@ -76,7 +75,7 @@ pub(crate) fn tensors(config: &LanguageConfig) -> Vec<(Place, String, String, Ve
     config.inventory().into_iter().filter_map(tensor).collect()
 }
 
-/// Names of a layer's maps and norms in GGUF files, and in the folder.
+/// Returns the names of a layer's maps and norms, in GGUF files and in the folder.
 fn in_layer(names: LayerNames) -> impl Iterator<Item = (&'static str, String)> {
     let LayerNames { attention_norm, projections, head_norms, feed_forward_norm, feed_forward, .. } = names;
     let Projections { query, key, value, output } = projections;

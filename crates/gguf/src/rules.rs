@@ -1,11 +1,11 @@
-//! Rules that cut texts into words before byte-level BPE, and kinds of tokens, by their names in GGUF files.
+//! Pre-tokenisation rules of byte-level BPE, and token types, by their names in GGUF files.
 use serde_json::{Value, json};
 
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// Rules that cut texts into words, by the name in `tokenizer.ggml.pre`, as the models' own files on the hub have them; llama.cpp's are in
+/// Pre-tokenisation rules by the name in `tokenizer.ggml.pre`, as in the models' own files on the hub; llama.cpp's are in
 /// <https://github.com/ggml-org/llama.cpp/blob/b6000/src/llama-vocab.cpp>.
 pub(crate) const RULES: [Rule; 5] = [
     Rule { name: "smollm", digits: true, splits: &[], whole_words: false, normalised: false },
@@ -21,16 +21,16 @@ pub(crate) const RULES: [Rule; 5] = [
     },
 ];
 
-/// A rule that cuts texts into words.
+/// A rule that splits texts into words before BPE.
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
-    /// Digits stand alone.
+    /// True if each digit is a word.
     digits: bool,
-    /// Patterns, one after the other; without any, GPT-2's.
+    /// Patterns, applied one after another; GPT-2's if empty.
     splits: &'static [&'static str],
-    /// A word that is a token needs no merges that lead to it.
+    /// True if a word that is a token is not merged from parts.
     pub(crate) whole_words: bool,
-    /// Characters are composed (NFC).
+    /// True if characters are composed (NFC).
     pub(crate) normalised: bool,
 }
 
@@ -52,7 +52,7 @@ impl Rule {
         json!({"type": "Sequence", "pretokenizers": steps})
     }
 
-    /// The rule of a `tokenizer.json`, if it is one of these.
+    /// Returns the rule that a `tokenizer.json` uses.
     pub(crate) fn of(pre_tokenizer: &Value) -> Option<&'static Self> {
         let found = steps(pre_tokenizer)?;
         RULES.iter().find(|rule| steps(&rule.pre_tokenizer()).as_ref() == Some(&found))
@@ -63,17 +63,17 @@ pub(crate) fn byte_level(use_regex: bool) -> Value {
     json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex})
 }
 
-/// The normaliser that makes `▁` of blanks, as SentencePiece does.
+/// Returns the normaliser that replaces blanks by `▁`, as SentencePiece does.
 pub(crate) fn blanks() -> Value {
     json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})
 }
 
-/// The normaliser that puts a blank before texts.
+/// Returns the normaliser that prepends a blank to texts.
 pub(crate) fn prefix() -> Value {
     json!({"type": "Prepend", "prepend": "▁"})
 }
 
-/// What a pre-tokeniser does, in short, if it is one of those that some rule has.
+/// Summarises a pre-tokeniser's steps; `None` if a step occurs in no rule.
 fn steps(pre_tokenizer: &Value) -> Option<Vec<String>> {
     match pre_tokenizer["type"].as_str()? {
         "Sequence" => {
@@ -92,7 +92,7 @@ fn steps(pre_tokenizer: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// Kinds of tokens, `tokenizer.ggml.token_type`.
+/// Token types, `tokenizer.ggml.token_type`.
 pub(crate) mod kind {
     pub(crate) const NORMAL: i64 = 1;
     pub(crate) const UNKNOWN: i64 = 2;

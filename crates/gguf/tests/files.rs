@@ -1,4 +1,4 @@
-//! Tiny folders as GGUF files and back, and files at fault.
+//! Round trips of tiny folders through GGUF files, and faulty files.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const ROWS: usize = 400;
 
-/// A Llama of 2 layers, 4 heads in 2 groups, each 8 wide, with the tokeniser `name`; `cut` lists heads by layer that it lacks.
+/// A Llama of 2 layers, 4 heads of width 8 in 2 groups, with the tokeniser `name`; `cut` lists removed heads by layer.
 fn folder(at: &Path, name: &str, cut: [&[usize]; 2], entries: &Value) -> PathBuf {
     let language = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tests/fixtures/language");
     fs::create_dir_all(at).unwrap();
@@ -60,7 +60,7 @@ fn folder(at: &Path, name: &str, cut: [&[usize]; 2], entries: &Value) -> PathBuf
         );
     }
     shapes.retain(|(name, _)| !is_bare || !name.ends_with(".bias"));
-    // Numbers that differ everywhere, so that a row in a wrong place shows.
+    // all numbers differ, so that misplaced rows are detected
     let mut number = 0_u32;
     let mut next = || {
         number += 1;
@@ -80,7 +80,7 @@ fn folder(at: &Path, name: &str, cut: [&[usize]; 2], entries: &Value) -> PathBuf
     at.to_owned()
 }
 
-/// The same with all heads.
+/// Creates such a folder with all heads.
 fn plain(at: &Path, name: &str) -> PathBuf {
     folder(at, name, [&[], &[]], &json!({}))
 }
@@ -98,7 +98,7 @@ fn json_of(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// In f32 the way there and back gives the same bits, also where queries and keys change their order, and the same settings.
+/// In f32 the round trip preserves all bits, also of reordered queries and keys, and the settings.
 #[test]
 fn a_folder_comes_back_as_it_was() {
     let temporary = TempDir::new().unwrap();
@@ -114,7 +114,7 @@ fn a_folder_comes_back_as_it_was() {
     }
 }
 
-/// Each layer has heads of its own number; a layer without heads has none, but for one of zeros where llama.cpp needs it.
+/// Layers have different numbers of heads; a layer without heads gets one of zeros only if llama.cpp needs it.
 #[test]
 fn layers_with_other_heads_make_the_architecture_deci() {
     let temporary = TempDir::new().unwrap();
@@ -138,7 +138,7 @@ fn layers_with_other_heads_make_the_architecture_deci() {
     assert_eq!(export("equal", [&[0, 3], &[1, 2]]).architecture, "llama");
 }
 
-/// Ids that llama.cpp gave (`fixtures/make_ids.py`) are those of the folder that is made of the file.
+/// The imported tokenisers give the ids of llama.cpp (`fixtures/make_ids.py`).
 #[test]
 fn tokenisers_come_back_with_the_ids_of_llama_cpp() {
     let known: BTreeMap<String, Value> = serde_json::from_str(include_str!("fixtures/ids.json")).unwrap();
@@ -153,7 +153,7 @@ fn tokenisers_come_back_with_the_ids_of_llama_cpp() {
         let adds_begin = ["llama3", "llama2"].contains(&name.as_str());
         for (text, ids) in texts.iter().zip(all.as_array().unwrap()) {
             if name == "qwen2" && text.contains('\u{301}') {
-                continue; // Qwen composes letters and accents, as its own tokenizer.json does; llama.cpp does not
+                continue; // Qwen composes letters and accents, as in its own tokenizer.json; llama.cpp does not
             }
             let mut found = tokenizer.encode(text).unwrap();
             let decoded = tokenizer.decode(&found).unwrap();
@@ -164,7 +164,7 @@ fn tokenisers_come_back_with_the_ids_of_llama_cpp() {
     }
 }
 
-/// Steps that llama.cpp lacks, each in a tokeniser that it has otherwise, would give other ids there.
+/// Steps that llama.cpp lacks, in otherwise supported tokenisers, would give other ids there.
 #[test]
 fn tokenisers_that_do_more_than_llama_cpp_are_left_out() {
     let temporary = TempDir::new().unwrap();
@@ -200,7 +200,7 @@ fn tokenisers_that_do_more_than_llama_cpp_are_left_out() {
     }
 }
 
-/// transformers writes it to a file of its own since version 4.57.
+/// transformers writes it to a separate file since version 4.57.
 #[test]
 fn the_template_of_chats_is_kept_from_its_own_file() {
     let temporary = TempDir::new().unwrap();

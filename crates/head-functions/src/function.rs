@@ -1,4 +1,4 @@
-//! Functions of heads, and how well each head has one in each sentence.
+//! Functions of heads, and how well each head fulfils one in each sentence.
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use records::rows::functions::FunctionName;
@@ -10,57 +10,57 @@ use crate::rare::{self, Ranks, RareTargets, Rarity};
 use crate::sentence::Sentence;
 use crate::syntactic::{self, DIRECTIONS, Direction};
 
-/// One thing that a head may do.
+/// A function that a head may have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Function {
-    /// Giving much of its attention to one key: Voita et al. (2019), Section 4.
+    /// Concentrating its attention on one key: Voita et al. (2019), Section 4.
     Confidence,
-    /// Looking at one relative position; of all queries, as the paper has it, or of those that have a key there.
+    /// Attending to one relative position, as a share of all queries as in the paper, or only of those that have a key at that position.
     Positional { is_there: bool },
-    /// Following a relation.
+    /// Following a dependency relation.
     Syntactic(Direction),
-    /// Looking at this many of the rarest tokens.
+    /// Attending to this many of the rarest tokens.
     Rare { rarest: usize },
 }
 
-/// Sentences and looks that functions are read from.
+/// Sentences and attention from which functions are determined.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// The sentences.
     pub sentences: &'a [Sentence],
-    /// Of each head, where it looks in each sentence.
+    /// For each head, its attention in each sentence.
     pub looks: &'a [Vec<Looks>],
-    /// Ranks of tokens by frequency, if they are known.
+    /// Frequency ranks of tokens, if known.
     pub ranks: Option<&'a Ranks>,
-    /// Tokens that are not rare.
+    /// Number of most frequent tokens, which do not count as rare.
     pub frequent: usize,
-    /// True if a word is read from its first token, and not from its last.
+    /// True if a word is represented by its first token instead of its last.
     pub is_first: bool,
-    /// Draws shuffles.
+    /// Seed of the shuffles.
     pub seed: u64,
 }
 
 /// Counts of a head for one function.
 #[derive(Debug, Clone, Default)]
 pub struct Candidate {
-    /// Detail of the function, as rows have it.
+    /// Detail of the function, as in the rows.
     pub detail: String,
-    /// Of each sentence.
+    /// Counts for each sentence.
     pub counts: Vec<RatioStatistics>,
-    /// Hits to be expected of shuffled targets; absent where there are no targets.
+    /// Hits expected with shuffled targets; `None` if the function has no targets.
     pub expected: Option<f64>,
 }
 
 /// Counts that heads are compared with.
 #[derive(Debug, Clone)]
 pub struct Baseline {
-    /// The relative position, in words.
+    /// Relative position, in words.
     pub position: i64,
-    /// Of each sentence.
+    /// Counts for each sentence.
     pub counts: Vec<RatioStatistics>,
 }
 
-/// The sum over sentences.
+/// Sums counts over sentences.
 pub fn sum(counts: &[RatioStatistics]) -> RatioStatistics {
     counts.iter().fold(RatioStatistics::default(), |sum, next| RatioStatistics {
         numerator: sum.numerator + next.numerator,
@@ -69,7 +69,7 @@ pub fn sum(counts: &[RatioStatistics]) -> RatioStatistics {
 }
 
 impl Function {
-    /// Functions that sentences give occasion to, wherever heads look.
+    /// Returns the functions that can occur in the sentences, whatever the heads attend to.
     pub fn all(view: &View<'_>) -> Vec<Self> {
         let mut all = vec![Self::Confidence];
         all.extend([false, true].map(|is_there| Self::Positional { is_there }));
@@ -83,7 +83,7 @@ impl Function {
         all
     }
 
-    /// As rows call it.
+    /// Returns its name in rows.
     pub fn name(self) -> FunctionName {
         match self {
             Self::Confidence => FunctionName::Confidence,
@@ -94,7 +94,7 @@ impl Function {
         }
     }
 
-    /// Counts of each head.
+    /// Counts the function for each head.
     pub fn candidates(self, view: &View<'_>) -> Vec<Candidate> {
         match self {
             Self::Confidence => view.looks.iter().map(|looks| confidence(view.sentences, looks)).collect(),
@@ -108,7 +108,7 @@ impl Function {
         }
     }
 
-    /// Counts that its hits are compared with, if there are any.
+    /// Returns the counts that hits are compared with; `None` unless the function is a relation.
     pub fn baseline(self, view: &View<'_>) -> Option<Baseline> {
         let Self::Syntactic(direction) = self else { return None };
         let position = direction.usual_position(view.sentences, view.is_first);
@@ -116,7 +116,7 @@ impl Function {
         Some(Baseline { position, counts: view.sentences.iter().map(counts).collect() })
     }
 
-    /// Decides for a head that comes to this.
+    /// Decides whether a head with these counts has the function.
     pub fn holds(self, found: RatioStatistics, baseline: Option<RatioStatistics>) -> Holds {
         let own = |threshold| Holds { threshold: Some(threshold), relative: None };
         match self {
@@ -133,17 +133,17 @@ impl Function {
     }
 }
 
-/// Decision if a head has a function, where that is defined.
+/// Decision whether a head has a function; `None` if the paper defines no threshold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Holds {
-    /// By its threshold; that of a relation is 10 points above the baseline.
+    /// By the function's threshold; for relations 10 points above the baseline.
     pub threshold: Option<bool>,
-    /// By the other reading of the paper's "10 %": of the baseline above it.
+    /// By the other reading of the paper's "10 %": 10% above the baseline, relative to it.
     pub relative: Option<bool>,
 }
 
 impl<'a> View<'a> {
-    /// Rarity, if it is known, where this many of the rarest tokens are targets.
+    /// Returns the rarity with this many of the rarest tokens as targets, if token frequencies are known.
     fn rarity(&self, rarest: usize) -> Option<Rarity<'a>> {
         self.ranks.map(|ranks| Rarity { ranks, frequent: self.frequent, rarest })
     }
@@ -181,7 +181,7 @@ fn relation(view: &View<'_>, looks: &[Looks], direction: Direction) -> Candidate
     }
 }
 
-/// Sentence by sentence, since all heads have the same targets.
+/// Counts sentence by sentence, since all heads share the targets.
 fn rare_tokens(view: &View<'_>, rarest: usize) -> Vec<Candidate> {
     let detail = if rarest == 1 { "rarest" } else { "two-rarest" };
     let none = Candidate { detail: detail.to_owned(), counts: Vec::new(), expected: Some(0.0) };
@@ -205,7 +205,7 @@ mod tests {
     use crate::looks::tests::looking_at;
     use crate::sentence::tests::of_words;
 
-    /// Heads that have a function, with its name and detail.
+    /// Returns the heads that have a function, with the function's name and detail.
     fn found(view: &View<'_>) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         for function in Function::all(view) {
@@ -221,10 +221,10 @@ mod tests {
         found
     }
 
-    /// Twenty sentences of ten words whose frequency falls with their place: the subject is the first word, its verb the second
-    /// in eleven of them and the fourth in nine. Planted are a head that looks back, from ten of the eleven queries, and one that
-    /// does so from nine; one that lets the verb look at its subject, and others that do so in twelve sentences and in thirteen,
-    /// where 55 % is what the position alone gives; one on the rarest word in eleven sentences, and one in ten.
+    /// Twenty sentences of ten words whose frequency falls with their position. The subject is the first word; its verb is the second word
+    /// in eleven sentences and the fourth in nine. Planted heads: two attend to the previous position, from ten and from nine of the eleven
+    /// queries; three follow the verb to its subject, in all, twelve and thirteen sentences (the position alone gives 55%); two attend to
+    /// the rarest word, in eleven and in ten sentences.
     #[test]
     fn planted_functions_are_found_and_near_misses_are_not() {
         let verb = |number: usize| if number < 11 { 1 } else { 3 };
@@ -234,7 +234,7 @@ mod tests {
             (1..=10).flat_map(|token| std::iter::repeat_n(token, 11 - token as usize)).collect();
         let ranks = Ranks::count(tokens.iter());
         let back = [4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-        // what looks at the end symbol looks at no word, and at another relative position from each query
+        // a query that attends to the end symbol hits no word, and each query has another relative position
         let rest = [10; 11];
         let with = |keys: [usize; 11], query: usize, key: usize| {
             let mut keys = keys;

@@ -1,11 +1,11 @@
-//! What heads do: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 5, Table 1 and Figures 1b, 1c and 2b.
+//! Functions of heads: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 5, Table 1 and Figures 1b, 1c and 2b.
 //!
-//! For each head, how confident it is, whether it looks at one relative position, follows a dependency, or looks at rare tokens;
-//! each as a share of queries, arcs or sentences with an interval, beside what chance and position alone give. Of translators
-//! the encoder is looked at, whose words have trees; of classifiers and language models all heads.
+//! Measures how confident each head is, and whether it attends to one relative position, follows a dependency, or attends to rare tokens.
+//! Each is a share of queries, arcs or sentences with an interval, compared with chance and with position alone. For translators the
+//! encoder is analysed, whose words have trees; for classifiers and language models all heads.
 //!
-//! The decoder's self-attention and its attention to the encoder are left out: the paper defines these functions for the
-//! encoder only. A "semantic" function, which an overview ascribes to the paper, has no definition in it.
+//! The decoder's self-attention and encoder-decoder attention are left out, since the paper defines these functions for the encoder only.
+//! The "semantic" function that one survey ascribes to the paper is not defined there.
 mod function;
 pub mod look;
 mod looks;
@@ -35,33 +35,32 @@ use looks::Looks;
 use sentence::Sentence;
 use texts::{Frequencies, Readable, TREES, Texts};
 
-/// Says what heads do: positions, dependencies, rare tokens (Voita et al. 2019).
+/// Measures what heads do: positions, dependencies, rare tokens (Voita et al. 2019).
 ///
-/// Writes a row for each head and function. Sentences come from --trees or --split, or else from the files that the
-/// subject's TOML names, or else from its test split. Sentences of a split have trees only if the demo grammar makes them;
-/// without trees there are no rows on dependencies. Everything is computed in one pass, so a killed run starts over.
-/// --limit takes the first sentences, also of questions that have groups.
+/// Writes a row for each head and function. Sentences come from --trees or --split, otherwise from the files that the setup's TOML names,
+/// otherwise from its test split. Sentences of a split have trees only if the demo grammar generates them; without trees there are no rows
+/// for dependencies. Everything is computed in one pass, so a killed run starts over. --limit takes the first sentences, even of questions
+/// that have groups.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// File of sentences with trees in CoNLL-U, plain or .gz, in the place of those that the subject's TOML names; several
-    /// follow each other
+    /// File of sentences with trees in CoNLL-U, plain or .gz, instead of those that the setup's TOML names; repeat the option to join files
     #[arg(long, value_name = "FILE.conllu", conflicts_with = "split")]
     trees: Vec<PathBuf>,
 
-    /// Read a word from its first piece, and not from its last
+    /// Represent a word by its first piece instead of its last
     #[arg(long)]
     first_piece: bool,
 
-    /// Split on which tokens are counted to tell which are rare; `none` leaves rare tokens out [default: the training split]
+    /// Split on which tokens are counted to find rare ones; `none` leaves out rare tokens [default: the training split]
     #[arg(long, value_name = "SPLIT")]
     frequencies: Option<String>,
 
-    /// Number of most frequent tokens, which are not rare [default: `frequent` in the subject's TOML, or else 500]
+    /// Number of most frequent tokens, which do not count as rare [default: `frequent` in the setup's TOML, otherwise 500]
     #[arg(long, value_name = "N")]
     frequent: Option<usize>,
 
-    /// Resamples of the sentences for intervals, up to 99,999; fewer than 39 make none
+    /// Resamples of the sentences for intervals, up to 99,999; fewer than 39 give no intervals
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
 
@@ -70,7 +69,7 @@ struct Args {
     shared: SharedArgs,
 }
 
-/// Most frequent tokens that are not rare in Voita et al. (2019), Section 5.3.
+/// Number of most frequent tokens that are not rare in Voita et al. (2019), Section 5.3.
 const FREQUENT: usize = 500;
 
 /// Runs the command with the arguments of this process.
@@ -84,7 +83,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let mut texts = Texts::read(&args.trees, args.shared.split.as_deref(), &description, &machine)?;
     let places = args.scored(&texts, &description).places(&[texts.trees.len()]);
     texts.trees = places.iter().map(|&place| texts.trees[place].clone()).collect();
@@ -135,7 +134,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks of each head in each sentence.
+/// Returns the attention of each head in each sentence.
 fn look(
     subject: &dyn Subject,
     sentences: &[Sentence],
@@ -156,13 +155,13 @@ fn look(
 }
 
 impl Args {
-    /// Split that names the result file: the test split if the sentences are of files.
+    /// Returns the split that names the result file: the test split if the sentences come from files.
     fn scored(&self, texts: &Texts, description: &Description) -> Scored {
         let split = if texts.source == TREES { description.test_split() } else { &texts.source };
         self.shared.scored(split.to_owned(), false)
     }
 
-    /// - `frequencies`: with the number of tokens that are not rare
+    /// - `frequencies`: token frequencies, and the number of tokens that are not rare
     fn identity(
         &self,
         subject: &dyn Subject,
@@ -187,7 +186,7 @@ impl Args {
     }
 }
 
-/// Says that rare tokens are left out, if they are.
+/// Reports if rare tokens are left out.
 fn say_of_rare(functions: &[Function], frequent: usize) {
     if !functions.contains(&Function::Rare { rarest: 1 }) {
         words::say!(
@@ -196,7 +195,7 @@ fn say_of_rare(functions: &[Function], frequent: usize) {
     }
 }
 
-/// Says which sentences are looked at, and which are left out.
+/// Reports which sentences are analysed and which are left out.
 fn say(texts: &Texts, Readable { sentences, empty, too_long, truncated }: &Readable) {
     words::say!("{} sentences of `{}`", sentences.len(), texts.source);
     if !texts.has_trees {

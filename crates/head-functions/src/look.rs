@@ -1,4 +1,4 @@
-//! Attention of every head on one text, as a page.
+//! HTML page with the attention of every head on one text.
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,9 +9,9 @@ use plotting::findings::Folders;
 use plotting::report::look::Look;
 use subject::Input;
 
-/// Writes one HTML file with the attention of every head on a text, beside what is known of each head.
+/// Writes one HTML file with the attention of every head on a text, next to what is known about each head.
 ///
-/// Of a translator both sides are read: its own translation, or the one that is given. The page needs no network.
+/// For a translator both sides are shown, with its own translation or a given one. The page needs no network.
 #[derive(Debug, Parser)]
 #[command(name = "look", version, args_override_self = true)]
 struct Args {
@@ -22,15 +22,15 @@ struct Args {
     #[arg(value_name = "TEXT", value_parser = text)]
     text: String,
 
-    /// The other text of a pair, or the translation that a translator is to read in the place of its own
+    /// The second text of a pair, or the translation to show instead of the translator's own
     #[arg(long, value_name = "TEXT", value_parser = text)]
     second: Option<String>,
 
-    /// Heads that are masked together, such as self:2:1+self:2:4
+    /// Heads to mask together, such as self:2:1+self:2:4
     #[arg(long, value_name = "HEADS")]
     mask: Option<HeadSet>,
 
-    /// Page to write, which ends in `.html` [default: `<results>/<subject>/look.html`]
+    /// Page to write, ending in `.html` [default: `<results>/<setup>/look.html`]
     #[arg(long, value_name = "FILE.html", value_parser = plotting::report::html_file)]
     output: Option<PathBuf>,
 
@@ -55,7 +55,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = args.subject.read()?;
     let layout = description.layout(&machine)?;
     args.mask.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     args.second.iter().try_for_each(|_| description.check_second_text())?;
     let results = &args.folders.results;
     let path = args.output.clone().unwrap_or_else(|| results.join(description.name()).join("look.html"));

@@ -1,30 +1,29 @@
-//! Looks of one head in one sentence: all that its functions are read from.
+//! Attention of one head in one sentence, reduced to what its functions depend on.
 //!
-//! What is left out as a key differs by function, as in Voita et al. (2019). Confidence leaves out the symbol that ends the text:
-//! `</s>` of a translator or of RoBERTa, `[SEP]` of BERT; of a language model its end-of-text symbols, one of which GPT-2 puts before
-//! its texts; `[CLS]`, `<s>` and other symbols that begin texts count. Relative positions leave out nothing. Relations are
-//! between words, so that all symbols around the text are left out, and so they are for rare tokens.
+//! Which keys are left out depends on the function, as in Voita et al. (2019). Confidence leaves out the symbols that end texts: `</s>` in
+//! translators and RoBERTa, `[SEP]` in BERT, and the end-of-text symbols of language models, one of which GPT-2 also puts before texts.
+//! `[CLS]`, `<s>` and other symbols that begin texts count. Relative positions leave out nothing. Relations and rare tokens leave out all
+//! special symbols.
 use core_masking::HeadId;
 use subject::TextAttention;
 
 use crate::sentence::Sentence;
 
-/// Keys and words that a head looks at.
+/// Keys and words that a head attends to most.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Looks {
-    /// The sum over queries that see several keys of the greatest weight, symbols that end texts left out as keys.
+    /// Sum of the maximum weights over queries that see several keys, without the symbols that end texts as keys.
     pub sum_of_greatest: f64,
-    /// The key with the greatest weight of each query, among all that it sees.
+    /// For each query, the key with the maximum weight among all that it sees.
     pub keys: Vec<usize>,
-    /// The same among keys that stand for text; `None` if the query gives them nothing.
+    /// For each query, the text token with the maximum weight; `None` if text gets no weight.
     pub text_keys: Vec<Option<usize>>,
-    /// The word that each word looks at: that whose tokens together have the greatest weight; `None` for a word without tokens,
-    /// or one that gives words nothing.
+    /// For each word, the word whose tokens together get the maximum weight; `None` if the word has no tokens or gives no weight to words.
     pub words: Vec<Option<usize>>,
 }
 
 impl Looks {
-    /// - `is_first`: whether a word is read from its first token, and not from its last
+    /// - `is_first`: represent a word by its first token instead of its last
     pub fn new(sentence: &Sentence, attention: &TextAttention, id: HeadId, is_first: bool) -> Self {
         let row = |query: usize| &attention.row(id, query)[..sentence.seen(query)];
         let queries = || (0..sentence.len()).map(row);
@@ -48,13 +47,13 @@ impl Looks {
     }
 }
 
-/// The token that a word is read from.
+/// Returns the token that represents a word as a query.
 pub fn query_of(sentence: &Sentence, word: usize, is_first: bool) -> Option<usize> {
     let tokens = &sentence.words[word];
     if is_first { tokens.first() } else { tokens.last() }.copied()
 }
 
-/// The word that a word looks at, among those that it sees.
+/// Returns the word that a word attends to most, among those that it sees.
 fn word_of<'a>(
     sentence: &Sentence,
     row: &impl Fn(usize) -> &'a [f32],
@@ -71,7 +70,7 @@ fn word_of<'a>(
     first_greatest(candidates.map(|(word, tokens)| (word, sum(tokens))))
 }
 
-/// The place of the greatest value above 0, of equal ones the first.
+/// Returns the place of the maximum if it is above 0, the first of those that tie.
 fn first_greatest(values: impl Iterator<Item = (usize, f64)>) -> Option<usize> {
     let best = values
         .fold((None, 0.0), |best, (place, value)| if value > best.1 { (Some(place), value) } else { best });
@@ -84,12 +83,12 @@ pub mod tests {
     use crate::sentence::tests::of_words;
     use core_masking::Attention;
 
-    /// A single head whose weights are these, `[query][key]`.
+    /// Returns the attention of a single head with these weights, `[query][key]`.
     pub fn attention(rows: &[&[f32]]) -> TextAttention {
         TextAttention::new(rows.len(), vec![rows.concat()])
     }
 
-    /// Looks of a head that gives all weight of query i to key `keys[i]`.
+    /// Returns the attention of a head that gives all weight of query i to key `keys[i]`.
     pub fn looking_at(sentence: &Sentence, keys: &[usize]) -> Looks {
         let weight = |query: usize, key: usize| if keys[query] == key { 1.0 } else { 0.0 };
         let rows =
@@ -102,7 +101,7 @@ pub mod tests {
         HeadId::from_index(Attention::SelfAttention, 0, 0)
     }
 
-    /// Two words and the end symbol. Without it the greatest weights are 0.5, 0.375 and 0.25.
+    /// Two words and the end symbol; without it the maximum weights are 0.5, 0.375 and 0.25.
     #[test]
     fn the_end_symbol_has_no_part_in_confidence_and_text_but_in_positions() {
         let sentence = of_words(2, &[], true);
@@ -114,7 +113,7 @@ pub mod tests {
         assert_eq!(looks.words, [Some(0), Some(1)]);
     }
 
-    /// A decoder's weights on what follows are 0 and must not win where all others are 0 too.
+    /// A decoder's weights on later tokens are 0 and must not win if all others are 0 too.
     #[test]
     fn only_what_a_query_sees_is_looked_at() {
         let sentence = of_words(2, &[], false);
@@ -127,8 +126,8 @@ pub mod tests {
         );
     }
 
-    /// Words of two, one and one tokens. From the last token of the first word: 0.3 on itself in two parts, 0.25 and 0.45; from
-    /// its first: 0.6 in two parts, 0.4.
+    /// Words of two, one and one tokens. The first word's last token gives 0.3 to the word itself in two parts, then 0.25 and 0.45; its
+    /// first token gives 0.6 in two parts, and 0.4.
     #[test]
     fn a_word_gets_the_weight_of_all_its_tokens() {
         let mut sentence = of_words(4, &[], true);

@@ -1,4 +1,4 @@
-//! Named scores of the heads of language models: induction, duplicate token, previous token, sink.
+//! Induction, duplicate-token, previous-token and attention-sink scores of the heads of language models.
 mod scores;
 
 use std::process::ExitCode;
@@ -17,20 +17,20 @@ use subject::Subject;
 
 /// Name of the results.
 const EXPERIMENT: &str = NAMED_HEADS.name;
-/// Random blocks, each said twice.
+/// Number of blocks of repeated random tokens.
 const BLOCKS: usize = 50;
-/// Tokens of the longest block.
+/// Maximum number of tokens per block.
 const LONGEST_BLOCK: usize = 64;
 
-/// Says how much attention the heads of a language model pay to what names them: induction and duplicate token on blocks of random
-/// tokens said twice, previous token and sink on texts.
+/// Measures scores of well-known kinds of heads of a language model: induction and duplicate-token heads on repeated random tokens,
+/// previous-token heads and attention sinks on texts.
 ///
-/// Writes a row for each head and score. Of each text the model reads as many tokens as of two blocks. Everything is computed in one
-/// pass, so a killed run starts over. --limit takes the first texts.
+/// Writes a row for each head and score. Each text is cut to the length of a repeated block. Everything is computed in one pass, so a
+/// killed run starts over. --limit takes the first texts.
 #[derive(Debug, Parser)]
 #[command(name = EXPERIMENT, version, args_override_self = true)]
 struct Args {
-    /// Resamples of the sequences for intervals, up to 99,999; fewer than 39 make none
+    /// Resamples of the sequences for intervals, up to 99,999; fewer than 39 give no intervals
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
 
@@ -51,7 +51,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
     description.check_language_model()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let texts = description.sentences(&split, &machine)?;
     let scored = args.shared.scored(split.clone(), false);
@@ -99,7 +99,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The beginning of each text; those without two tokens are left out.
+/// Tokenizes and cuts the texts; leaves out those with fewer than two tokens.
 fn read_texts(subject: &dyn Subject, texts: &[String], length: usize) -> anyhow::Result<Vec<Sequence>> {
     let mut found = Vec::with_capacity(texts.len());
     for text in texts {
@@ -121,7 +121,7 @@ fn sha256(sequences: &[Sequence]) -> String {
     format!("{:x}", hasher.finalize())
 }
 
-/// A row for each head: its mean weight over the queries of all sequences.
+/// Returns a row for each head: its mean weight over the queries of all sequences.
 fn rows(
     counts: &Counts,
     heads: &[HeadId],
@@ -145,7 +145,7 @@ fn rows(
             numerator: total(own),
             denominator,
             share: share.share,
-            // rounding may leave a share of nearly nothing below 0
+            // rounding may leave a tiny share below 0
             share_low: interval.map(|interval| interval.low.max(0.0)),
             share_high: interval.map(|interval| interval.high.min(1.0)),
             best,
@@ -163,7 +163,7 @@ fn rows(
     Ok(heads.iter().zip(&counts.heads).zip(&shares).zip(best(&shares)).map(row).collect())
 }
 
-/// The head with the greatest score, for people.
+/// Describes the head with the highest score in a line.
 fn greatest(score: FunctionName, rows: &[&HeadFunctionRow]) -> Option<String> {
     let own = rows.iter().filter(|row| row.function == score);
     let row = own.max_by(|one, other| one.share.total_cmp(&other.share))?;

@@ -1,10 +1,10 @@
-//! Heads that look at one relative position: Voita et al. (2019), Section 5.1.
+//! Heads that attend to one relative position: Voita et al. (2019), Section 5.1.
 //!
-//! A head is positional if at least 90 % of its maxima are at one relative position, which is where most of them are. All symbols
-//! are keys and queries, those that begin or end a text too. A query that sees a single key has no choice and is not counted.
+//! A head is positional if at least 90% of its maximum weights are at one relative position, which is its most frequent one. All tokens are
+//! keys and queries, including special symbols. A query that sees a single key has no choice and is not counted.
 //!
-//! Of sentences of eight tokens no head can so look back in 90 %, as the first one has nothing before it. Beyond the paper, the
-//! share of the queries that have a key at that position stands beside; it makes no head positional.
+//! In sentences of eight tokens no head can attend to the previous token in 90% of the queries, since the first has none. Beyond the paper,
+//! rows also contain the share among queries that have a key at the position; no head is called positional by that share.
 use std::collections::BTreeMap;
 
 use records::rows::functions::POSITIONAL_PERCENT;
@@ -13,24 +13,24 @@ use stats::ratio::RatioStatistics;
 use crate::looks::Looks;
 use crate::sentence::Sentence;
 
-/// Counts of a head's position in one sentence.
+/// Counts of a head's hits at its position in one sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PositionalCounts {
-    /// Of queries that have a key there.
+    /// Among queries that have a key at the position.
     pub of_those: RatioStatistics,
-    /// Of all queries.
+    /// Among all queries.
     pub of_all: RatioStatistics,
-    /// Hits to be expected of shuffled targets.
+    /// Hits expected with shuffled targets.
     pub expected: f64,
 }
 
-/// Returns true if a share of queries makes a head positional: at least [`POSITIONAL_PERCENT`].
+/// Returns true if this share of queries makes a head positional: at least [`POSITIONAL_PERCENT`].
 pub fn holds(sum: RatioStatistics) -> bool {
     sum.denominator > 0.0 && 100.0 * sum.numerator >= POSITIONAL_PERCENT * sum.denominator
 }
 
-/// The relative position, key minus query, at which most maxima of a head are; of several the nearest, and of these the one
-/// before.
+/// Returns the relative position, key minus query, of most maximum weights of a head. Ties go to the nearest position, then to the earlier
+/// one.
 pub fn most_frequent<'a>(of: impl Iterator<Item = (&'a Sentence, &'a Looks)>) -> i64 {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
     for (sentence, looks) in of {
@@ -41,13 +41,13 @@ pub fn most_frequent<'a>(of: impl Iterator<Item = (&'a Sentence, &'a Looks)>) ->
     nearest_of_most(&counts)
 }
 
-/// The position with the greatest count; of several the nearest, and of these the one before.
+/// Returns the position with the highest count. Ties go to the nearest position, then to the earlier one.
 pub fn nearest_of_most(counts: &BTreeMap<i64, usize>) -> i64 {
     let best = counts.iter().max_by_key(|&(position, count)| (*count, -position.abs(), -position));
     best.map_or(0, |(&position, _)| position)
 }
 
-/// Counts the queries of a sentence from which a head looks at a relative position.
+/// Counts the queries of a sentence from which a head attends to a relative position.
 pub fn counts(sentence: &Sentence, looks: &Looks, position: i64) -> PositionalCounts {
     let mut found = PositionalCounts::default();
     for query in queries(sentence) {
@@ -64,7 +64,7 @@ pub fn counts(sentence: &Sentence, looks: &Looks, position: i64) -> PositionalCo
     found
 }
 
-/// Queries that have a choice.
+/// Returns the queries that see several keys.
 fn queries(sentence: &Sentence) -> impl Iterator<Item = usize> {
     (0..sentence.len()).filter(|&query| sentence.seen(query) > 1)
 }
@@ -81,7 +81,7 @@ mod tests {
         (position, counts(sentence, &looks, position))
     }
 
-    /// Nine words and the end symbol: nine queries have a token before them, and the first looks at itself. 9 of 9, 9 of 10.
+    /// Nine words and the end symbol: nine queries have a previous token, and the first attends to itself. That gives 9 of 9 and 9 of 10.
     #[test]
     fn a_head_that_looks_back_is_found() {
         let sentence = of_words(9, &[], true);
@@ -93,7 +93,7 @@ mod tests {
         assert!(holds(counts.of_those) && holds(counts.of_all));
     }
 
-    /// Ten words and the end symbol: ten queries have a token after them, the last the end symbol. 9 of 10 are enough, 8 are not.
+    /// Ten words and the end symbol: ten queries have a next token, the end symbol has none. 9 of 10 are enough, 8 are not.
     #[test]
     fn ninety_percent_are_enough_and_less_is_not() {
         let sentence = of_words(10, &[], true);
@@ -107,7 +107,7 @@ mod tests {
         assert!(!holds(missing.of_those));
     }
 
-    /// The first query of a decoder sees itself alone: it neither makes nor breaks a head. The others are two, of 2 and 3 keys.
+    /// The first query of a decoder sees only itself, so it does not count. The other two see 2 and 3 keys.
     #[test]
     fn a_query_without_a_choice_is_not_counted() {
         let sentence = of_words(2, &[], false);

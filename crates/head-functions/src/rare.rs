@@ -1,15 +1,15 @@
-//! Heads that look at the rarest token: Voita et al. (2019), Section 5.3.
+//! Heads that attend to the rarest token: Voita et al. (2019), Section 5.3.
 //!
-//! Among sentences whose rarest token is not among the 500 most frequent, the share in which most queries have their maximum
-//! on that token, or on one of the two rarest. Queries and keys are tokens of the text, symbols around it are neither.
+//! Among sentences whose rarest token is not among the 500 most frequent, measures the share in which most queries have their maximum
+//! weight on that token, or on one of the two rarest. Queries and keys are text tokens only.
 //!
-//! Differs from the paper, which says nothing of symbols: the maximum is among tokens of the text, so that a head that gives most of
-//! its attention to `</s>` or `[SEP]`, as many do where there is nothing to look at, is judged by what it gives to the text.
+//! Differs from the paper, which does not mention special symbols: the maximum is taken over text tokens. Many heads give most of their
+//! attention to `</s>` or `[SEP]` as a default; they are judged by the rest.
 //!
-//! Differs from the paper, which looks at encoders: a query of a decoder sees no later token, so that its target is the rarest
-//! of those that it sees. A query that sees no other kind of token than targets has no choice and is not counted. The paper has no
-//! threshold for such heads; here it is what it reports of all its models, more than half of the sentences for one of the two
-//! rarest, and more than on shuffled targets, since in short sentences chance alone comes to that.
+//! Differs from the paper, which analyses encoders: a query of a decoder sees no later token, so its target is the rarest token that it
+//! sees. A query that sees only target tokens has no choice and is not counted. The paper sets no threshold. Here it is what the paper
+//! reports for all its models: more than half of the sentences for the two rarest tokens. The share must also exceed the share for shuffled
+//! targets, because in short sentences chance alone can reach half.
 use std::collections::{BTreeSet, HashMap};
 
 use rand::seq::SliceRandom;
@@ -19,15 +19,15 @@ use stats::ratio::RatioStatistics;
 use crate::looks::Looks;
 use crate::sentence::Sentence;
 
-/// Shuffles of each sentence, to measure chance.
+/// Shuffles per sentence, to measure chance.
 const SHUFFLES: u64 = 20;
 
-/// Tokens by how frequent they are.
+/// Frequency ranks of tokens.
 #[derive(Debug, Clone, Default)]
 pub struct Ranks(HashMap<u32, usize>);
 
 impl Ranks {
-    /// From the tokens of texts. Of tokens that are as frequent, the one with the smaller id comes first.
+    /// Ranks the tokens of texts; of equally frequent tokens the smaller id comes first.
     pub fn count<'a>(tokens: impl Iterator<Item = &'a u32>) -> Self {
         let mut counts: HashMap<u32, usize> = HashMap::new();
         for &token in tokens {
@@ -38,24 +38,24 @@ impl Ranks {
         Self(order.into_iter().enumerate().map(|(rank, (token, _))| (token, rank)).collect())
     }
 
-    /// The place of a token among all, the most frequent first, counted from 0. Those that never occur follow, by their ids.
+    /// Returns the rank of a token, 0 for the most frequent. Tokens that never occur follow in the order of their ids.
     fn rank(&self, token: u32) -> usize {
         self.0.get(&token).copied().unwrap_or(self.0.len() + token as usize)
     }
 }
 
-/// Tokens that count as rare, and the number of targets.
+/// Rule for which tokens count as rare, and the number of targets.
 #[derive(Debug, Clone, Copy)]
 pub struct Rarity<'a> {
     pub ranks: &'a Ranks,
-    /// Most frequent tokens that are not rare.
+    /// Number of most frequent tokens, which are not rare.
     pub frequent: usize,
-    /// Number of the rarest tokens of a sentence that are targets.
+    /// Number of a sentence's rarest tokens that are targets.
     pub rarest: usize,
 }
 
 impl Rarity<'_> {
-    /// Returns true if a sentence counts: its rarest token is rare, and it has more kinds of tokens than are targets.
+    /// Returns true if a sentence counts: its rarest token is rare, and it has more distinct tokens than targets.
     pub fn is_in(&self, sentence: &Sentence) -> bool {
         let rank = |place: usize| self.ranks.rank(sentence.tokens[place]);
         let kinds: BTreeSet<usize> = sentence.text().map(rank).collect();
@@ -65,28 +65,27 @@ impl Rarity<'_> {
 
 /// Targets of one sentence.
 pub struct RareTargets {
-    /// The queries that count, with their keys: whether each is the rarest, or one of the two rarest. The first is of the
-    /// sentence as it is, the others of its shuffles.
+    /// Queries that count, with their targets, first for the sentence itself and then for each of its shuffles.
     shuffles: Vec<Vec<Query>>,
 }
 
 struct Query {
     place: usize,
-    /// Of each key that is seen.
+    /// For each key, whether it is a target.
     is_target: Vec<bool>,
 }
 
-/// In how many shuffles of one sentence a head is on a target for most queries.
+/// Whether most queries of a head hit a target in one sentence, and how often by chance.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RareCounts {
-    /// Of the sentence as it is.
+    /// In the sentence itself.
     pub hit: RatioStatistics,
     /// Mean over its shuffles.
     pub expected: f64,
 }
 
 impl RareTargets {
-    /// `None` of a sentence that does not [count](Rarity::is_in).
+    /// Returns the targets of a sentence; `None` if it does not [count](Rarity::is_in).
     ///
     /// - `random`: draws the shuffles
     pub fn new(sentence: &Sentence, rarity: &Rarity<'_>, random: &mut ChaCha8Rng) -> Option<Self> {
@@ -105,7 +104,7 @@ impl RareTargets {
         Some(Self { shuffles })
     }
 
-    /// Counts 1 if a head is on a target for most queries.
+    /// Counts 1 if most queries of a head hit a target.
     pub fn counts(&self, looks: &Looks) -> RareCounts {
         let is_on = |query: &&Query| looks.text_keys[query.place].is_some_and(|key| query.is_target[key]);
         let is_hit = |queries: &Vec<Query>| 2 * queries.iter().filter(is_on).count() > queries.len();
@@ -118,9 +117,9 @@ impl RareTargets {
     }
 }
 
-/// Queries that see other kinds of tokens than targets.
+/// Returns the queries that also see tokens that are not targets.
 ///
-/// - `ranks`: of the tokens at `places`
+/// - `ranks`: ranks of the tokens at `places`
 fn queries(sentence: &Sentence, places: &[usize], ranks: &[usize], rarest: usize) -> Vec<Query> {
     let query = |&place: &usize| {
         let seen = places.iter().filter(|&&key| key < sentence.seen(place)).count();
@@ -138,7 +137,7 @@ fn queries(sentence: &Sentence, places: &[usize], ranks: &[usize], rarest: usize
     places.iter().filter_map(query).collect()
 }
 
-/// Returns true if a share of sentences makes a head one for rare tokens: more than half.
+/// Returns true if this share of sentences makes a head one for rare tokens: more than half.
 pub fn holds(sum: RatioStatistics) -> bool {
     2.0 * sum.numerator > sum.denominator
 }
@@ -150,14 +149,14 @@ mod tests {
     use crate::sentence::tests::of_words;
     use rand::SeedableRng;
 
-    /// Tokens 1, 2, .. in the order of their frequency.
+    /// Ranks tokens 1, 2, .. in this order of frequency.
     fn ranks(kinds: u32) -> Ranks {
         let tokens: Vec<u32> =
             (1..=kinds).flat_map(|token| std::iter::repeat_n(token, (kinds + 1 - token) as usize)).collect();
         Ranks::count(tokens.iter())
     }
 
-    /// Targets by the ranks of four kinds of tokens.
+    /// Returns the targets with four distinct tokens ranked.
     fn targets(sentence: &Sentence, frequent: usize, rarest: usize) -> Option<RareTargets> {
         let rarity = Rarity { ranks: &ranks(4), frequent, rarest };
         RareTargets::new(sentence, &rarity, &mut ChaCha8Rng::seed_from_u64(1))
@@ -174,8 +173,8 @@ mod tests {
         assert!(ranks.rank(0) > 3 && ranks.rank(2) > ranks.rank(1));
     }
 
-    /// Four words, the last of which is the rarest, and the end symbol, which is neither query nor key. Three of four queries
-    /// are more than half, two are not.
+    /// Four words, of which the last is the rarest, and the end symbol, which is neither query nor key. Three of four queries are a
+    /// majority, two are not.
     #[test]
     fn most_queries_must_be_on_the_rarest() {
         let sentence = of_words(4, &[], true);
@@ -189,7 +188,7 @@ mod tests {
         );
     }
 
-    /// The rarest token may stand there twice; then either will do, and the second rarest is another one.
+    /// If the rarest token occurs twice, either occurrence is a hit, and the second rarest is another token.
     #[test]
     fn a_token_that_stands_there_twice_is_one() {
         let mut sentence = of_words(4, &[], true);
@@ -202,11 +201,11 @@ mod tests {
     fn sentences_of_frequent_tokens_or_of_one_are_left_out() {
         let counts =
             |words: usize, frequent: usize| targets(&of_words(words, &[], true), frequent, 1).is_some();
-        // the rarest of four has rank 3, counted from 0
+        // the rarest of four tokens has rank 3, counted from 0
         assert!(counts(4, 3) && !counts(4, 4) && !counts(1, 0));
     }
 
-    /// Of two kinds both are among the two rarest; a decoder's third query is the first with a third kind.
+    /// If there are only two distinct tokens, both are targets. A decoder's third query is the first to see a third.
     #[test]
     fn queries_without_a_choice_are_not_counted() {
         let two_rarest = |words: usize, is_encoder: bool| targets(&of_words(words, &[], is_encoder), 0, 2);
@@ -215,18 +214,18 @@ mod tests {
         assert_eq!((counted(two_rarest(3, true)), counted(two_rarest(3, false))), (3, 1));
     }
 
-    /// A decoder that always looks at the rarest so far: the second word at the second, the third at the third.
+    /// A decoder that always attends to the rarest token so far: the second word at query 2, the third at query 3.
     #[test]
     fn a_decoder_looks_at_the_rarest_that_it_sees() {
         let sentence = of_words(3, &[], false);
         let found = counts(&sentence, &[0, 1, 2, 2], 1);
         assert_eq!(found.hit, RatioStatistics { numerator: 1.0, denominator: 1.0 });
-        // the first query has no choice; one of the two others is no majority
+        // the first query has no choice; one of the other two is no majority
         assert_eq!(counts(&sentence, &[0, 1, 0, 0], 1).hit.numerator, 0.0);
     }
 
-    /// All queries on one of four tokens: a shuffled rarest is that one in a quarter of all shuffles. Of 400 sentences with 20
-    /// shuffles each, the mean has a deviation of sqrt(3/16 / 8,000) = 0.005.
+    /// All queries attend to one of four tokens, so a shuffled target is hit in a quarter of the shuffles. Over 400 sentences with 20
+    /// shuffles each, the mean has a standard deviation of sqrt(3/16 / 8,000) = 0.005.
     #[test]
     fn shuffled_targets_are_met_by_chance() {
         let sentence = of_words(4, &[], true);

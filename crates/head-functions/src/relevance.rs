@@ -1,4 +1,4 @@
-//! Relevance of each head for what a model says: Voita et al. (2019), Section 4, Figures 1a and 2a.
+//! Relevance of each head for the model's output: Voita et al. (2019), Section 4, Figures 1a and 2a.
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -12,13 +12,13 @@ use subject::SegmentRelevance;
 
 const EXPERIMENT: &str = RELEVANCE.name;
 
-/// Follows relevance from what a model says back to its heads, layer by layer (Voita et al. 2019).
+/// Propagates relevance from the model's output back to its heads, layer by layer (Voita et al. 2019).
 ///
-/// For translators and classifiers. Writes a row for each head; all is computed in one pass, so that a killed run begins again.
+/// For translators and classifiers. Writes a row for each head; everything is computed in one pass, so a killed run starts over.
 #[derive(Debug, Parser)]
 #[command(name = "relevance", version, args_override_self = true)]
 struct Args {
-    /// Resamples of the segments for intervals, up to 99,999; fewer than 39 make none
+    /// Resamples of the segments for intervals, up to 99,999; fewer than 39 give no intervals
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
 
@@ -39,7 +39,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
     description.check_relevance()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let scored = args.shared.scored(split, false);
     let path = args.shared.output_path(EXPERIMENT, &description, &scored);
@@ -48,7 +48,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let mut identity = subject.identity(EXPERIMENT, &scored)?;
     identity.seed = Some(args.shared.seed());
-    identity.precision = "f64".to_owned(); // whatever the model is used in
+    identity.precision = "f64".to_owned(); // regardless of the model's precision
     identity.arguments.insert("lrp".to_owned(), "alpha-beta".into());
     identity.arguments.insert("resamples".to_owned(), args.resamples.into());
     let OpenRows { path, mut writer, .. } =
@@ -69,7 +69,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A row for each head: means over the target positions of all segments.
+/// Returns a row for each head, with means over the target positions of all segments.
 fn rows(
     segments: &[SegmentRelevance],
     heads: &[HeadId],

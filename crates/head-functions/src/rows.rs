@@ -6,12 +6,12 @@ use stats::ratio::{RatioStatistics, ResampledShare, best, resampled_shares};
 
 use crate::function::{Baseline, Candidate, Function, View, sum};
 
-/// The rows of a function, one for each head.
+/// Returns the rows of a function, one for each head.
 ///
-/// - `resamples`: of sentences, for intervals
+/// - `resamples`: number of resamples of the sentences, for intervals
 ///
 /// # Errors
-/// If there is no sentence, or a weight was no number.
+/// Without sentences, or if a weight is not a number.
 pub fn rows(
     function: Function,
     heads: &[HeadId],
@@ -48,7 +48,7 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
     let shuffled = candidate.expected.map(|expected| expected / total.denominator.max(1.0));
     let (interval, margin) = (share.interval(), baseline.and_then(|_| share.margin_interval()));
     let is_rare = matches!(function, Function::Rare { .. });
-    // without an interval the share itself must be more
+    // without an interval the share itself must exceed chance
     let least = interval.map_or(share.share, |interval| interval.low);
     let is_chance = shuffled.is_some_and(|shuffled| least <= shuffled);
     let points = |end: fn(Interval) -> f64| margin.map(|margin| 100.0 * end(margin));
@@ -90,9 +90,8 @@ mod tests {
         View { sentences, looks, ranks: None, frequent: 500, is_first: false, seed: 1 }
     }
 
-    /// Forty sentences of three words, the subject the first and its verb the third in thirty of them, the second in ten. One
-    /// head finds the subject in all, one in every second sentence, 20 of 40, where the usual position, two words before,
-    /// gives 30.
+    /// Forty sentences of three words. The subject is the first word; its verb is the third in thirty of them and the second in ten. One
+    /// head finds all subjects, the other every second (20 of 40). The usual position, two words before, gives 30.
     #[test]
     fn a_row_has_the_share_its_interval_and_the_margin() {
         let verb = |number: usize| if number.is_multiple_of(4) { 1 } else { 2 };
@@ -114,11 +113,11 @@ mod tests {
         );
         assert!((rows[0].margin_percent.unwrap() - 100.0 / 3.0).abs() < 1e-9);
         assert_eq!((rows[0].share_low, rows[0].share_high, rows[0].best), (Some(1.0), Some(1.0), Some(1.0)));
-        // of two other words the shuffled subject is the one looked at in half of all shuffles
+        // with two other words, a shuffled subject is hit in half of the shuffles
         assert_eq!(rows[0].shuffled, Some(0.5));
         assert_eq!((rows[1].share, rows[1].best, rows[1].holds), (0.5, Some(0.0), Some(false)));
         assert_eq!(rows[1].shuffled, Some(0.25), "it looks at the verb itself in the other half");
-        // a deviation of sqrt(0.25 / 40) = 0.079
+        // a standard deviation of sqrt(0.25 / 40) = 0.079
         let (low, high) = (rows[1].share_low.unwrap(), rows[1].share_high.unwrap());
         assert!((0.28..0.42).contains(&low) && (0.58..0.72).contains(&high), "{low} {high}");
         assert_eq!(rows[1].margin_points, Some(-25.0));
@@ -126,7 +125,7 @@ mod tests {
         assert!(margin.0 < -25.0 && margin.1 > -25.0, "{margin:?}");
     }
 
-    /// Two heads tie in the first resample, none has a share in the second, and only the second head has one in the third.
+    /// Two heads tie in the first resample, neither has a share in the second, and only the second head has one in the third.
     #[test]
     fn the_best_is_told_where_there_is_one() {
         let share = |resampled: [Option<f64>; 3]| ResampledShare {

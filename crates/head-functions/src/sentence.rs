@@ -1,29 +1,29 @@
-//! A sentence as heads see it: tokens, the words that these are pieces of, and the arcs between words.
+//! Sentences as heads see them: tokens, words made of tokens, and arcs between words.
 use corpus::placed::{PlacedToken, pieces_of};
 use corpus::trees::{Tree, TreeArc};
 use subject::Reading;
 
-/// A sentence, ready to be looked at.
+/// A tokenized sentence.
 #[derive(Debug, Clone)]
 pub struct Sentence {
     /// Ids of its tokens.
     pub tokens: Vec<u32>,
-    /// Of each token: whether it stands for a part of the text, and is no symbol put around it.
+    /// For each token, whether it is part of the text and not a special symbol.
     pub is_text: Vec<bool>,
-    /// Of each token: whether it is a symbol that ends texts.
+    /// For each token, whether it is a symbol that ends texts.
     pub is_end: Vec<bool>,
-    /// Tokens of each word, in their order; none of a word that the tokeniser drops or cuts off.
+    /// Tokens of each word in order; empty for a word that the tokenizer drops or truncates.
     pub words: Vec<Vec<usize>>,
     /// Dependencies between words that have tokens.
     pub arcs: Vec<TreeArc>,
-    /// Dependencies that are lost since a word has no tokens.
+    /// Number of dependencies lost because a word has no tokens.
     pub lost_arcs: usize,
-    /// True if a token sees those that follow it.
+    /// True if a token sees later tokens.
     pub sees_future: bool,
 }
 
 impl Sentence {
-    /// From the tokens of a tree's text.
+    /// Builds a sentence from the tokens of a tree's text.
     pub fn new(tree: &Tree, tokens: &[PlacedToken], reading: &Reading) -> Self {
         let words = pieces_of(&tree.words, tokens);
         let is_there = |arc: &&TreeArc| !words[arc.head].is_empty() && !words[arc.dependent].is_empty();
@@ -39,17 +39,17 @@ impl Sentence {
         }
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Number of keys that a query sees: it is the first ones.
+    /// Returns the number of keys that a query sees, which are the first ones.
     pub fn seen(&self, query: usize) -> usize {
         if self.sees_future { self.len() } else { query + 1 }
     }
 
-    /// Queries that see several keys, by their places.
+    /// Returns the places of the queries that see several keys.
     pub fn queries_with_choice(&self) -> impl Iterator<Item = usize> {
         (0..self.len()).filter(|&query| self.seen(query) > 1)
     }
@@ -59,7 +59,7 @@ impl Sentence {
         self.words[word].last().is_some_and(|&last| last < self.seen(query))
     }
 
-    /// Tokens that stand for text, by their places.
+    /// Returns the places of the text tokens.
     pub fn text(&self) -> impl Iterator<Item = usize> {
         (0..self.len()).filter(|&place| self.is_text[place])
     }
@@ -71,7 +71,7 @@ pub mod tests {
     use core_masking::Attention;
     use std::ops::Range;
 
-    /// Reading of an encoder, whose texts end with token 0; or of a decoder, which sees no future.
+    /// Returns the reading of an encoder, whose texts end with token 0, or of a decoder, which sees no later tokens.
     pub fn reading(sees_future: bool) -> Reading {
         Reading { attention: Attention::SelfAttention, sees_future, ends: vec![0], longest: 99 }
     }
@@ -80,7 +80,7 @@ pub mod tests {
         PlacedToken { id, bytes: Some(bytes) }
     }
 
-    /// A sentence of words of one token each, ids 1, 2, .., and the end symbol.
+    /// Returns a sentence of one-token words with ids 1, 2, .., and the end symbol.
     pub fn of_words(count: usize, arcs: &[(usize, &str, usize)], sees_future: bool) -> Sentence {
         let tree = Tree {
             text: "a ".repeat(count),
@@ -99,7 +99,7 @@ pub mod tests {
         Sentence::new(&tree, &tokens, &reading(sees_future))
     }
 
-    /// "naive dogs x" whose first word has two tokens and whose last has none.
+    /// "naive dogs x", whose first word has two tokens and whose last word has none.
     #[test]
     fn words_are_made_of_tokens_and_arcs_need_both_words() {
         let arc = |dependent, head| TreeArc { head, dependent, relation: "amod".to_owned() };

@@ -1,10 +1,10 @@
-//! Summary for people, on stderr.
+//! Summary of the results on stderr.
 use std::collections::BTreeSet;
 
 use records::rows::functions::{by_function, leaders};
 use records::{HeadFunctionRow, HeadId};
 
-/// The best head of each function, and how many heads of each layer have which.
+/// Describes the best head of each function, and how many heads of each layer have which function.
 pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String> {
     let rows: Vec<HeadFunctionRow> = rows.cloned().collect();
     let of_best = leaders(&rows).into_iter().map(best_head);
@@ -71,8 +71,8 @@ mod tests {
         }
     }
 
-    /// Two heads, the second the best at one relation; of positions there is one line, whichever these are, and what is no function
-    /// has none.
+    /// The second head is the best at one relation. Positions share one line whichever they are, and a row whose `holds` is empty gives
+    /// none.
     #[test]
     fn the_best_heads_and_the_numbers_of_each_layer_are_said() {
         let baseline = |row| HeadFunctionRow { baseline: Some(0.5), baseline_position: Some(-1), ..row };

@@ -1,9 +1,9 @@
 //! Heads that follow a dependency: Voita et al. (2019), Section 5.2, Table 1.
 //!
-//! For each relation and direction, the share of arcs in which the word at one end looks at the word at the other, beside a
-//! positional baseline: how often the partner stands at the relative position, in words, at which it stands most often. A head
-//! is syntactic if its share is at least 10 % above that. The paper does not say of what: in points, or of the baseline; both
-//! are told. An arc whose other end the word does not see, such as a later one in a decoder, is not counted.
+//! For each relation and direction, measures the share of arcs in which the word at one end attends to the word at the other. The
+//! positional baseline is how often the other word is at its most frequent relative position, in words. A head is syntactic if its share is
+//! at least 10% above the baseline. The paper does not define whether these are points or relative to the baseline, so rows contain both.
+//! An arc whose other end the word does not see, such as a later word in a decoder, is not counted.
 use std::collections::BTreeMap;
 
 use corpus::trees::TreeArc;
@@ -14,17 +14,17 @@ use crate::looks::{Looks, query_of};
 use crate::positional::nearest_of_most;
 use crate::sentence::Sentence;
 
-/// A relation, from one of its ends to the other.
+/// A relation with a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Direction {
     relation: &'static str,
-    /// Names of the ends in the paper, the one that looks first.
+    /// Names of the ends in the paper; the attending word comes first.
     name: &'static str,
     from_head: bool,
 }
 
-/// Relations of the paper's Table 1, by the names of Universal Dependencies, where `dobj` is `obj`. Subtypes such as `nsubj:pass`
-/// are relations of their own, as they were for the paper's parser.
+/// Relations in the paper's Table 1, with the names of Universal Dependencies, where `dobj` is `obj`. Subtypes such as `nsubj:pass` count
+/// as separate relations, as for the paper's parser.
 pub const DIRECTIONS: [Direction; 8] = [
     Direction { relation: "nsubj", name: "verb->subject", from_head: true },
     Direction { relation: "nsubj", name: "subject->verb", from_head: false },
@@ -36,7 +36,7 @@ pub const DIRECTIONS: [Direction; 8] = [
     Direction { relation: "advmod", name: "modifier->verb", from_head: false },
 ];
 
-/// An arc in one direction, by its words.
+/// The words at both ends of an arc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ends {
     from: usize,
@@ -48,17 +48,17 @@ struct Ends {
 pub struct SyntacticCounts {
     /// Arcs that the head follows.
     pub hits: RatioStatistics,
-    /// Arcs that it would follow if their other ends were shuffled among the other words that are seen.
+    /// Arcs that it would follow if the other ends were shuffled among the other visible words.
     pub expected: f64,
 }
 
 impl Direction {
-    /// `nsubj:verb->subject`
+    /// Returns the relation and its ends, such as `nsubj:verb->subject`.
     pub fn detail(self) -> String {
         format!("{}:{}", self.relation, self.name)
     }
 
-    /// The arcs of a sentence that can be followed.
+    /// Returns the arcs of a sentence that can be followed.
     fn ends(self, sentence: &Sentence, is_first: bool) -> impl Iterator<Item = Ends> {
         let ends = move |arc: &TreeArc| {
             if self.from_head {
@@ -78,8 +78,7 @@ impl Direction {
         self.ends(sentence, is_first).next().is_some()
     }
 
-    /// The relative position, in words, at which the other end stands most often; of several the nearest, and of these the one
-    /// before.
+    /// Returns the most frequent relative position, in words, of the other end. Ties go to the nearest position, then to the earlier one.
     pub fn usual_position(self, sentences: &[Sentence], is_first: bool) -> i64 {
         let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
         for sentence in sentences {
@@ -90,7 +89,7 @@ impl Direction {
         nearest_of_most(&counts)
     }
 
-    /// Arcs of a sentence whose other end stands at a relative position.
+    /// Counts the arcs of a sentence whose other end is at a relative position.
     pub fn baseline(self, sentence: &Sentence, position: i64, is_first: bool) -> RatioStatistics {
         ratio(self.ends(sentence, is_first).map(|ends| ends.to as i64 - ends.from as i64 == position))
     }
@@ -99,7 +98,7 @@ impl Direction {
     pub fn counts(self, sentence: &Sentence, looks: &Looks, is_first: bool) -> SyntacticCounts {
         let is_hit = |ends: Ends| looks.words[ends.from] == Some(ends.to);
         let expected = |ends: Ends| {
-            // A word that looks at itself or at no word meets no partner, wherever that is.
+            // A word that attends to itself or to no word never hits a shuffled target.
             if looks.words[ends.from].is_none_or(|word| word == ends.from) {
                 return 0.0;
             }
@@ -121,13 +120,13 @@ fn ratio(hits: impl Iterator<Item = bool>) -> RatioStatistics {
     })
 }
 
-/// Returns true if hits are at least [`SYNTACTIC_POINTS`] above the baseline; both are of the same arcs.
+/// Returns true if hits are at least [`SYNTACTIC_POINTS`] above the baseline, counted on these arcs.
 pub fn holds_in_points(hits: RatioStatistics, baseline: RatioStatistics) -> bool {
     hits.denominator > 0.0
         && 100.0 * (hits.numerator - baseline.numerator) >= SYNTACTIC_POINTS * hits.denominator
 }
 
-/// Returns true if hits are at least 10 % of the baseline above it.
+/// Returns true if hits are at least 10% above the baseline, relative to it.
 pub fn holds_relatively(hits: RatioStatistics, baseline: RatioStatistics) -> bool {
     hits.denominator > 0.0 && 10.0 * hits.numerator >= 11.0 * baseline.numerator && hits.numerator > 0.0
 }
@@ -142,13 +141,13 @@ mod tests {
     const SUBJECT: Direction = DIRECTIONS[0]; // verb to subject
     const VERB: Direction = DIRECTIONS[1]; // subject to verb
 
-    /// A word, its verb at `distance`, more words up to twelve.
+    /// Returns a sentence of twelve words whose first word is the subject of the verb at `distance`.
     fn with_subject(distance: usize) -> Sentence {
         of_words(12, &[(0, "nsubj", distance), (5, "obj", distance)], true)
     }
 
-    /// Ten sentences: the verb follows the subject at once in six, later in four. A head that finds the subject in seven is
-    /// exactly 10 points above the baseline, and by more than 10 % of it; one that finds it in six is neither.
+    /// Ten sentences in which the verb follows the subject directly six times, and later four times. A head that finds seven subjects is
+    /// exactly 10 points above the baseline, and more than 10% in relative terms; one that finds six is neither.
     #[test]
     fn a_head_must_be_ten_points_above_the_usual_position() {
         let sentences: Vec<Sentence> = [1, 1, 1, 1, 1, 1, 2, 3, 4, 3].map(with_subject).to_vec();
@@ -170,18 +169,17 @@ mod tests {
         assert!(!holds_in_points(hits(6), baseline) && !holds_relatively(hits(6), baseline));
     }
 
-    /// Of 1,000, beside a baseline of 500: 599 are 9.9 points above it, 600 are 10.
+    /// Of 1,000 arcs with a baseline of 500, 599 hits are 9.9 points above it and 600 are 10.
     #[test]
     fn less_than_ten_points_are_too_few() {
         let of = |numerator| RatioStatistics { numerator, denominator: 1000.0 };
         let holds = |hits| holds_in_points(of(hits), of(500.0));
         assert_eq!([599.0, 600.0, 601.0].map(holds), [false, true, true]);
-        // 54.9 % is 9.8 % of the baseline above it
+        // 54.9% is 9.8% above the baseline in relative terms
         assert_eq!([549.0, 550.0].map(|hits| holds_relatively(of(hits), of(500.0))), [false, true]);
     }
 
-    /// Of three other words a shuffled partner is the one that is looked at in a third of all shuffles; never where the word
-    /// looks at itself.
+    /// With three other words, a shuffled target is hit in a third of the shuffles, and never if the word attends to itself.
     #[test]
     fn shuffled_partners_are_met_by_chance() {
         let sentence = of_words(4, &[(0, "nsubj", 2)], true);
@@ -190,7 +188,7 @@ mod tests {
         assert_eq!([0, 1, 2].map(expected), [1.0 / 3.0, 1.0 / 3.0, 0.0]);
     }
 
-    /// The subject stands before its verb, so only the verb can look at it.
+    /// The subject comes before its verb, so only the verb can attend to it.
     #[test]
     fn a_decoder_follows_arcs_to_what_stands_before() {
         let sentence = of_words(4, &[(0, "nsubj", 2)], false);

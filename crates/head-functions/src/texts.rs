@@ -1,4 +1,4 @@
-//! Sentences that heads are looked at in, and frequencies of tokens.
+//! Sentences to analyse, and frequencies of tokens.
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -11,27 +11,24 @@ use training::Machine;
 use crate::rare::Ranks;
 use crate::sentence::Sentence;
 
-/// Name in signatures of sentences that come from files of trees.
+/// Name in signatures for sentences from tree files.
 pub const TREES: &str = "trees";
 
-/// Sentences, with trees or without.
+/// Sentences with or without trees.
 #[derive(Debug)]
 pub struct Texts {
     /// Their source in signatures: a split, or [`TREES`].
     pub source: String,
-    /// True if a file or the grammar gives their trees.
+    /// True if a file or the grammar provides their trees.
     pub has_trees: bool,
     /// The sentences; without trees they have no words.
     pub trees: Vec<Tree>,
 }
 
 impl Texts {
-    /// Sentences of files of trees, or else of a split of the subject, whose trees are known if the grammar makes it.
+    /// Reads sentences from tree files, or else from a split of the setup, which has trees if the demo grammar generates it.
     ///
-    /// - `files`: that were asked for; those that the subject's file names if there are none and no split is asked for
-    ///
-    /// # Errors
-    /// If there is no such split, or a file is missing or at fault.
+    /// - `files`: tree files from the arguments; if empty and `split` is `None`, the setup's files are read
     pub fn read(
         files: &[PathBuf],
         split: Option<&str>,
@@ -55,7 +52,7 @@ impl Texts {
         Ok(Self { source: split, has_trees: false, trees: trees.collect() })
     }
 
-    /// SHA-256 of the sentences and their arcs, in lower-case hexadecimal.
+    /// Returns the SHA-256 of the sentences and their arcs, in lower-case hexadecimal.
     pub fn sha256(&self) -> String {
         let mut hasher = Sha256::new();
         for Tree { text, words, arcs } in &self.trees {
@@ -71,28 +68,28 @@ fn without_words(text: String) -> Tree {
     Tree { text, words: Vec::new(), arcs: Vec::new() }
 }
 
-/// With its length, since texts may hold any character.
+/// Hashes a text after its length, since texts may contain any character.
 fn add(hasher: &mut Sha256, part: &str) {
     hasher.update(part.len().to_le_bytes());
     hasher.update(part);
 }
 
-/// Sentences as the model reads them.
+/// Tokenized sentences, and how many could not be used.
 pub struct Readable {
     /// Sentences that it can read.
     pub sentences: Vec<Sentence>,
-    /// Number of those that have no token, which are left out.
+    /// Number of sentences without tokens, which are left out.
     pub empty: usize,
-    /// Number of those that are longer than its positions, which are left out.
+    /// Number of sentences longer than the model's positions, which are left out.
     pub too_long: usize,
-    /// Number of those that the tokeniser has cut to what the model reads.
+    /// Number of sentences that the tokenizer truncated to the model's length.
     pub truncated: usize,
 }
 
-/// Cuts sentences into tokens.
+/// Tokenizes sentences.
 ///
 /// # Errors
-/// If the tokeniser does not know where tokens stand, or no sentence is short enough for the model.
+/// If the tokenizer gives no offsets, or no sentence fits the model.
 pub fn cut(trees: &[Tree], subject: &dyn Subject, reading: &Reading) -> anyhow::Result<Readable> {
     let mut found = Readable { sentences: Vec::new(), empty: 0, too_long: 0, truncated: 0 };
     for tree in trees {
@@ -116,7 +113,7 @@ pub fn cut(trees: &[Tree], subject: &dyn Subject, reading: &Reading) -> anyhow::
     Ok(found)
 }
 
-/// Returns true if a tokeniser has cut a text to the longest that the model reads: its start or end has no token.
+/// Returns true if the tokenizer truncated a text to the maximum length: its start or end has no token.
 fn is_truncated(text: &str, tokens: &[PlacedToken], longest: usize) -> bool {
     let places = || tokens.iter().filter_map(|token| token.bytes.as_ref());
     let written = text.len() - text.trim_start().len()..text.trim_end().len();
@@ -125,17 +122,14 @@ fn is_truncated(text: &str, tokens: &[PlacedToken], longest: usize) -> bool {
             || places().all(|bytes| bytes.end < written.end))
 }
 
-/// Frequencies of tokens, with their source.
+/// Token frequencies with their source.
 pub struct Frequencies {
     pub split: String,
     pub sha256: String,
     pub ranks: Ranks,
 }
 
-/// Texts that frequencies are counted on: of the split `wanted`, or of the training split, if there is one.
-///
-/// # Errors
-/// If that cannot be read.
+/// Reads the texts to count frequencies on: from the split `wanted`, or else from the training split if the setup has one.
 pub fn frequencies(
     wanted: Option<&str>,
     description: &Description,
@@ -163,9 +157,6 @@ pub fn frequencies(
 }
 
 /// Counts the tokens of texts.
-///
-/// # Errors
-/// If the tokeniser cannot take one.
 pub fn count(split: String, texts: &[String], subject: &dyn Subject) -> anyhow::Result<Frequencies> {
     let (mut tokens, mut hasher) = (Vec::new(), Sha256::new());
     for text in texts {
@@ -180,7 +171,7 @@ pub fn count(split: String, texts: &[String], subject: &dyn Subject) -> anyhow::
 mod tests {
     use super::*;
 
-    /// "old dogs" between two symbols, with room for four tokens; spaces around it have no token.
+    /// "old dogs" between two special symbols, with room for four tokens; surrounding spaces have no token.
     #[test]
     fn a_text_is_truncated_where_characters_have_no_token() {
         let token = |bytes| PlacedToken { id: 5, bytes: Some(bytes) };

@@ -1,4 +1,4 @@
-//! The whole command on subjects that train in a second.
+//! The whole command on setups that train in a second.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,12 +30,12 @@ fn refusal(folder: &Path, arguments: &[&str]) -> String {
     test_support::refusal(command(folder).args(arguments))
 }
 
-/// Functions that have rows, with their details but for positions.
+/// Returns the functions that have rows, with their details except for positions.
 fn functions(rows: &[HeadFunctionRow]) -> BTreeSet<String> {
     rows.iter().map(|row| format!("{} {}", row.task().0, row.task().1)).collect()
 }
 
-/// Sentences of the reviews' words with trees: "lovely film" and "dull story fades".
+/// Two sentences with trees, in words of the reviews: "lovely film" and "dull story fades".
 const TREES: &str = "# text = lovely film
 1\tlovely\t_\t_\t_\t_\t2\tamod\t_\t_
 2\tfilm\t_\t_\t_\t_\t0\troot\t_\t_
@@ -51,7 +51,7 @@ fn write_trees(folder: &Path, text: &str) {
     fs::write(folder.join("data/a.conllu"), text).unwrap();
 }
 
-/// 2 layers of 3 heads on the 24 test sentences: confidence, two positions, and each relation that these have.
+/// 2 layers of 3 heads on the 24 test sentences: confidence, two positional functions, and each relation that occurs.
 #[test]
 fn every_head_of_an_encoder_has_a_row_for_each_function() {
     let folder = folder(TRANSLATOR);
@@ -72,7 +72,7 @@ fn every_head_of_an_encoder_has_a_row_for_each_function() {
     ] {
         assert!(functions.contains(function), "{function}: {functions:?}");
     }
-    // the same number, named by the subject, of which the option has the last word
+    // the setup can set the number too, and the option takes precedence
     let before = read(folder.path(), "results/tiny/head-functions.csv");
     let named = |frequent: usize| {
         let spec = format!("{TRANSLATOR}[functions]\nfrequent = {frequent}\n");
@@ -127,7 +127,7 @@ fn equal_runs_give_equal_files_on_any_number_of_threads() {
     );
 }
 
-/// Subjects and modifiers stand before what they depend on, so only that can look at them.
+/// Subjects and modifiers come before their heads in the tree, so only those can attend to them.
 #[test]
 fn a_language_model_follows_arcs_to_earlier_words() {
     let folder = folder(LANGUAGE_MODEL);
@@ -171,7 +171,7 @@ fn a_classifier_is_looked_at_on_trees_of_a_file() {
         (2.0, Some(1.0), Some(-1))
     );
 
-    // the same file, named by the subject
+    // the setup can name the file too
     let named = format!("{CLASSIFIER}[functions]\ntrees = [\"a.conllu\"]\n");
     fs::write(folder.path().join("tiny.toml"), named).unwrap();
     let before = read(folder.path(), "results/tiny/head-functions.csv");
@@ -223,7 +223,7 @@ fn sentences_beyond_the_model_are_left_out_or_refused_if_all_are() {
         let line = |number: usize| format!("{number}\tdog\t_\t_\t_\t_\t{}\tdep\t_\t_\n", number - 1);
         (1..=words).map(line).collect::<String>()
     };
-    // 160 positions
+    // the model has 160 positions
     write_trees(folder.path(), &long(200));
     let message = refusal(folder.path(), &["--trees", "data/a.conllu"]);
     assert!(
@@ -236,7 +236,7 @@ fn sentences_beyond_the_model_are_left_out_or_refused_if_all_are() {
     assert_eq!(rows.len(), 6 * 3, "`dep` is none of the relations");
 }
 
-/// SentencePiece's pieces have no places.
+/// SentencePiece gives no offsets.
 #[test]
 fn a_tokeniser_without_offsets_is_refused() {
     let spec = "description = \"As it comes from a hub\"\n\

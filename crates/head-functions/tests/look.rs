@@ -1,4 +1,4 @@
-//! Attention of every head on one text, by the whole command, of a tiny model of each task.
+//! The whole command on a tiny model of each task.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use predicates::str::contains;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, command, refusal, trained};
 
-/// The data of the page that the command writes: `[name, queries, keys]` of each map, and the page.
+/// Returns `[name, queries, keys]` for each map in the page's data, and the page.
 fn look(folder: &Path, arguments: &[&str]) -> (Vec<(String, usize, usize)>, String) {
     command("look", folder).args(arguments).assert().success().stdout("results/tiny/look.html\n");
     let page = fs::read_to_string(folder.join("results/tiny/look.html")).unwrap();
@@ -20,7 +20,7 @@ fn look(folder: &Path, arguments: &[&str]) -> (Vec<(String, usize, usize)>, Stri
     (data["maps"].as_array().unwrap().iter().map(map).collect(), page)
 }
 
-/// One word and the end symbol are read; the decoder reads the start symbol in the place of the end.
+/// The encoder reads the words and EOS. The decoder reads the start symbol instead of EOS.
 #[test]
 fn a_translator_shows_source_against_its_translation_or_one_that_is_given() {
     let folder = trained(TRANSLATOR, "look", &["the dog"]);
@@ -35,7 +35,7 @@ fn a_translator_shows_source_against_its_translation_or_one_that_is_given() {
     assert!(page.contains("Translation, given") && page.contains("enc-dec:2:1"));
 }
 
-/// Special symbols of a text and of a pair: `[CLS] a [SEP]`, `[CLS] a [SEP] a [SEP]`.
+/// Special symbols: `[CLS] a [SEP]` for a text, `[CLS] a [SEP] a [SEP]` for a pair.
 #[test]
 fn a_classifier_reads_a_text_or_a_pair() {
     let folder = trained(CLASSIFIER, "look", &["a"]);
@@ -65,7 +65,7 @@ fn a_language_model_reads_any_text_and_refuses_what_it_cannot_read() {
     }
 }
 
-/// Nobody can put a file below a file.
+/// One fault is a path below a file, where nothing can be written.
 #[test]
 fn what_cannot_be_is_refused_before_the_model_is_trained() {
     let folder = test_support::folder(LANGUAGE_MODEL);

@@ -1,4 +1,4 @@
-//! The command of named scores, on subjects that train in a second.
+//! The whole command on setups that train in a second.
 use records::HeadFunctionRow;
 use records::rows::functions::FunctionName;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, folder, read, trained};
@@ -36,7 +36,7 @@ fn every_head_has_a_row_of_each_score_whose_sums_are_those_of_its_sequences() {
             assert!(low <= row.share && row.share <= high, "{row:?}");
             assert!((row.share - row.numerator / row.denominator).abs() < 1e-12, "{row:?}");
             if [FunctionName::Induction, FunctionName::DuplicateToken].contains(&score) {
-                // 96 positions hold the begin symbol and two blocks of 47; positions 48 to 94 see as many as 49 to 95
+                // 96 positions hold BOS and two blocks of 47; the queries at 48 to 94 see 49 to 95 keys
                 let even = (49..=95).map(|seen| 1.0 / f64::from(seen)).sum::<f64>() / 47.0;
                 assert_eq!(row.denominator, 50.0 * 47.0);
                 assert!((row.baseline.unwrap() - even).abs() < 1e-12, "{row:?}");

@@ -1,4 +1,4 @@
-//! The command that follows relevance, on subjects that train in a second.
+//! The whole command on setups that train in a second.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn every_head_of_a_translator_has_a_share_of_its_layer() {
         *layers.entry((row.attention, row.layer)).or_default() += row.relevance.abs();
     }
     assert_eq!(layers.len(), 6);
-    // the absolute value of a mean is at most the mean of absolute values, of which a layer has 1
+    // the absolute value of a mean is at most the mean of absolute values, which sum to 1 over a layer
     assert!(layers.values().all(|&sum| sum > 0.0 && sum < 1.0 + 1e-9), "{layers:?}");
 }
 

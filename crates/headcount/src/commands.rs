@@ -1,7 +1,7 @@
-//! The commands of `headcount`, in the order in which people need them.
+//! The commands of `headcount`, in the order of use.
 //!
-//! A command runs a program; an experiment's command then draws what the program measured. The justfile has a recipe of the same name
-//! for each command, and `reproduce-<name>` for the papers' tables and figures.
+//! A command runs a program; an experiment's command then draws what the program measured. For each command the justfile has a recipe of
+//! that name, or `reproduce-<name>` for the papers' tables and figures.
 
 use heads::experiment::{
     ABLATE_ALL_BUT_ONE, ABLATE_ONE, AUDIT, COMPARE_METHODS, CROSS_DOMAIN, HEAD_FUNCTIONS, IMPORTANCE,
@@ -9,7 +9,7 @@ use heads::experiment::{
     TRAIN_SUBJECT, TRAINING_DYNAMICS,
 };
 
-/// Commands under a heading of the help.
+/// Commands under one heading of the help.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
     /// The heading.
@@ -25,32 +25,31 @@ pub struct Entry {
     pub name: &'static str,
     /// What it does, in at most ten words.
     pub about: &'static str,
-    /// Names that it had before, which still work.
+    /// Former names, which still work.
     pub aliases: &'static [&'static str],
     /// The program that it runs.
     pub program: &'static str,
     /// The first arguments of the program, separated by spaces; the user's arguments follow.
     pub arguments: &'static str,
-    /// The setup where none is named; `None` if the program has a default of its own, or needs none.
+    /// Default setup; `None` if the program has its own default, or needs no setup.
     pub setup: Option<&'static str>,
-    /// A program that runs first, with the setup and few options.
+    /// Program that runs first, with the setup and the common options.
     pub before: Option<&'static str>,
-    /// Further runs of the program: arguments that follow the user's.
+    /// Further runs of the program, each with arguments that follow the user's.
     pub again: &'static [&'static str],
-    /// Tables and figures that are drawn of the file whose path the program prints, with options; if empty, the program takes the
-    /// place of this process.
+    /// Tables and figures to draw from the file whose path the program prints, with options; if empty, the program replaces this process.
     pub views: &'static [&'static str],
-    /// An option of the user's that the views take too.
+    /// Option that is passed to the first view as well.
     pub shared: Option<&'static str>,
 }
 
 impl Entry {
-    /// The program with its first arguments.
+    /// Returns the program with its first arguments.
     pub fn run(&self) -> String {
         format!("{} {}", self.program, self.arguments).trim_end().to_owned()
     }
 
-    /// Returns true if a name is that of this command, today or before.
+    /// Returns true if the command has, or had, this name.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
@@ -61,7 +60,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     GROUPS.iter().flat_map(|group| group.commands).find(|entry| entry.is_called(name))
 }
 
-/// The title of the groups whose commands are named after a paper's tables and figures; their recipes begin with `reproduce-`.
+/// Titles of the groups for the papers' tables and figures; their recipes start with `reproduce-`.
 pub const PAPERS: [&str; 2] =
     ["Tables and figures of Michel et al. (2019):", "Tables and figures of Voita et al. (2019):"];
 
@@ -69,7 +68,7 @@ const TRANSLATOR: &str = "demo-translation";
 const CLASSIFIER: &str = "demo-inference";
 const LANGUAGE_MODEL: &str = "demo-language";
 
-/// Kinds of ablation after the first, which masks with zeros.
+/// Kinds of ablation in addition to zero ablation.
 const DRAWS: &[&str] = &[
     "--ablation mean",
     "--ablation resample --draw 1",
@@ -425,8 +424,7 @@ pub const GROUPS: &[Group] = &[
     },
 ];
 
-/// Programs that commands run, which can be called by their own names as well: they measure, print the path of their CSV file, and
-/// draw nothing.
+/// Programs that can also be called by their own names: they measure, print the path of their CSV file, and draw nothing.
 pub const PROGRAMS: [&str; 9] = [
     ABLATE_ONE.program,
     ABLATE_ALL_BUT_ONE.program,

@@ -1,11 +1,11 @@
-//! A first look without a setup: `--model FOLDER --test FILE` in the place of its name.
+//! Experiments without a setup: `--model FOLDER --test FILE` in place of its name.
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The option that names the model.
 const MODEL: &str = "--model";
 
-/// Options of `init`, which an experiment does not take.
+/// Options of `init`, which experiments do not have.
 const OF_INIT: [&str; 11] = [
     "--test",
     "--train",
@@ -23,7 +23,7 @@ const OF_INIT: [&str; 11] = [
 /// An option of `init` without a value.
 const FINE_TUNE: &str = "--fine-tune";
 
-/// Arguments of `init`, and what they leave for the experiment.
+/// Arguments for `init`, and the rest for the experiment.
 #[derive(Debug)]
 pub struct FirstLook {
     /// Arguments of `init`.
@@ -32,7 +32,7 @@ pub struct FirstLook {
     pub rest: Vec<OsString>,
 }
 
-/// Takes a first look's arguments apart; `None` if `--model` is not among them.
+/// Splits the arguments for a first look; `None` without `--model`.
 pub fn first_look(arguments: &[OsString]) -> Option<FirstLook> {
     let (mut model, mut init, mut rest) = (None, Vec::new(), Vec::new());
     let mut left = arguments.iter();
@@ -55,8 +55,8 @@ pub fn first_look(arguments: &[OsString]) -> Option<FirstLook> {
     Some(FirstLook { init: [name.into(), model].into_iter().chain(output).chain(init).collect(), rest })
 }
 
-/// The last part of a model's path or name, as a name of a setup: without the ending of a GGUF file, and of a folder in the cache of a
-/// hub the name of the model.
+/// Returns a setup name from the last part of a model's path or name: without `.gguf`, and for a folder in the hub's cache the model's
+/// name.
 fn folder_name(model: &OsStr) -> String {
     let text = model.to_string_lossy();
     let path = PathBuf::from(text.trim_start_matches("hub:").split('@').next().unwrap_or_default());
@@ -68,7 +68,7 @@ fn folder_name(model: &OsStr) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
-/// The value of an option, as `--name value` or `--name=value`; the last one counts.
+/// Returns the last value of an option, given as `--name value` or `--name=value`.
 pub fn value_of(options: &[OsString], name: &str) -> Option<OsString> {
     match super::run::values(options, name).as_slice() {
         [_, value] => Some(value.clone()),

@@ -1,6 +1,5 @@
-//! One command in front of all programs, for those who have installed them and for the recipes of the justfile.
-//!
-//! A command runs a program and draws what it measured. Nothing here needs libtorch.
+//! One command for all programs, for users who have installed them and for the recipes of the justfile. It runs a program and draws what it
+//! measured, without libtorch.
 mod commands;
 mod first_look;
 mod run;
@@ -14,7 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 pub use commands::{Entry, GROUPS, Group, PAPERS, PROGRAMS, find};
 pub use run::ENVIRONMENT;
 
-/// Environment variable with the command that people type in front of a name; `headcount` if absent.
+/// Environment variable with the command that users type before a name; defaults to `headcount`.
 const FRONT: &str = "HEADCOUNT_FRONT";
 
 /// Runs the command with the arguments of this process.
@@ -45,7 +44,7 @@ struct Typed {
 }
 
 impl Typed {
-    /// The justfile sets its name as the front, and has recipes of the same names.
+    /// Names the command: the justfile sets the front to `just`, and has recipes with the commands' names.
     fn new(name: &str, arguments: &[OsString]) -> Self {
         let front = std::env::var(FRONT).unwrap_or_else(|_| "headcount".to_owned());
         let is_of = |group: &Group| group.commands.iter().any(|entry| entry.name == name);
@@ -62,7 +61,7 @@ fn interface() -> Command {
         .action(ArgAction::Append)
         .num_args(0..)
         .value_parser(clap::value_parser!(OsString));
-    // each has an answer of its own to --help
+    // each command answers --help separately
     let command = |name: &'static str, aliases: &'static [&'static str]| {
         let all = arguments.clone().trailing_var_arg(true).allow_hyphen_values(true);
         Command::new(name).aliases(aliases).disable_help_flag(true).arg(all)

@@ -1,4 +1,4 @@
-//! Programs that are run: one in the place of this process, or several one after another.
+//! Running programs: one that replaces this process, or several in turn.
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +15,7 @@ use crate::Typed;
 use crate::commands::Entry;
 use crate::first_look::{FirstLook, first_look};
 
-/// What `.cargo/config.toml` sets for programs that cargo runs.
+/// Environment that `.cargo/config.toml` sets for programs run by cargo.
 pub const ENVIRONMENT: [(&str, &str); 4] = [
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
     ("MALLOC_TOP_PAD_", "268435456"),
@@ -23,31 +23,25 @@ pub const ENVIRONMENT: [(&str, &str); 4] = [
     ("OMP_WAIT_POLICY", "passive"),
 ];
 
-/// Names a library that programs load first: that by which libtorch finds a GPU.
+/// Environment variable with a library to preload, by which libtorch finds a GPU.
 const PRELOAD: &str = "HEADCOUNT_PRELOAD";
 
-/// Options that all programs have, so that what runs before an experiment gets them too.
+/// Options that all programs have; they are passed on to programs that run before an experiment.
 const COMMON: [&str; 5] = ["--data", "--device", "--memory", "--results", "--threads"];
 
-/// One of these without a value.
+/// Common option without a value.
 const QUIET: &str = "--quiet";
 
-/// The program of an installed `headcount` that is all programs of the workspace: it does what its name in `argv[0]` asks for.
+/// Program of an installation that contains all programs, and runs the one named by `argv[0]`.
 const ALL_IN_ONE: &str = "headcount-programs";
 
-/// Runs a program in the place of this process.
-///
-/// # Errors
-/// If it cannot be run.
+/// Replaces this process by a program.
 pub fn replace(line: &str, typed: &Typed, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let error = command(line, typed)?.args(arguments).exec();
     Err(not_run(line, error))
 }
 
-/// Runs a command; a program that fails has said why, and its exit code is the command's.
-///
-/// # Errors
-/// If a program cannot be run.
+/// Runs a command. A failed program has printed its error already, and its exit code becomes the command's.
 pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     if entry.name == "bench" {
         return bench(arguments);
@@ -67,7 +61,7 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
         ))?;
         return replace(&entry.run(), typed, &["--help".into()]);
     }
-    // The terminal tells the program that runs too, and this process waits until it has ended.
+    // Ctrl-C in the terminal also reaches the running program, and this process waits for its end.
     let is_stopped = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, is_stopped.clone())?;
     let run = Run { entry, typed, is_stopped: &is_stopped };
@@ -84,7 +78,7 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
     }
 }
 
-/// Runs the benches, which only a clone of the repository has.
+/// Runs the benches, which only a clone of the repository contains.
 fn bench(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     if !Path::new("crates/experiment/benches").is_dir() {
         bail!("benches are built from the source: run `just bench` in a clone of the repository");
@@ -92,7 +86,7 @@ fn bench(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     Err(not_run("just bench", Command::new("just").arg("bench").args(arguments).exec()))
 }
 
-/// Why a command ends early.
+/// Reason why a command ends early.
 enum Failure {
     Ended(ExitCode),
     NotRun(anyhow::Error),
@@ -104,7 +98,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// A command that runs.
+/// A running command.
 struct Run<'a> {
     entry: &'a Entry,
     typed: &'a Typed,
@@ -112,7 +106,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The setup and the options: the setup is the first argument, is written for a first look, or is the default.
+    /// Returns the setup and the options. The setup is the first argument, is written for a first look, or is the default.
     fn setup(&self, default: &str, arguments: &[OsString]) -> Result<(OsString, Vec<OsString>), Failure> {
         if let Some(FirstLook { init, rest }) = first_look(arguments) {
             let file = self.printed("init", init.into_iter().chain(common(&rest)))?;
@@ -146,7 +140,7 @@ impl Run<'_> {
             }
             self.printed(&entry.run(), asked.iter().copied().chain(more.split(' ').map(OsStr::new)))?;
         }
-        // an option of the first view alone: the others show all that there is
+        // only the first view gets the option; the others show everything
         let mut shared = entry.shared.map_or_else(Vec::new, |option| values(options, option));
         for view in entry.views {
             let mut view = command(&format!("plotting {view}"), typed)?;
@@ -156,7 +150,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What a program prints: the path of its file, or of that of each run.
+    /// Runs a program and returns its output: the path of its file, or one path per run.
     fn printed(
         &self,
         line: &str,
@@ -172,19 +166,19 @@ impl Run<'_> {
     }
 }
 
-/// The options among those of the user that all programs have.
+/// Returns the user's options that all programs have.
 fn common(options: &[OsString]) -> impl Iterator<Item = OsString> {
     let quiet = options.iter().find(|option| *option == QUIET).cloned();
     COMMON.iter().flat_map(|option| values(options, option)).chain(quiet)
 }
 
 fn ended(status: std::process::ExitStatus) -> Result<(), Failure> {
-    // as a shell says it
+    // by the convention of shells
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     if code == 0 { Ok(()) } else { Err(Failure::Ended(ExitCode::from(u8::try_from(code).unwrap_or(1)))) }
 }
 
-/// The option of this name among those of the user, with its value; the last one counts.
+/// Returns the last use of an option, with its value.
 pub fn values(options: &[OsString], name: &str) -> Vec<OsString> {
     let Some(at) = options
         .iter()
@@ -196,7 +190,7 @@ pub fn values(options: &[OsString], name: &str) -> Vec<OsString> {
     options[at..].iter().take(1 + separate).cloned().collect()
 }
 
-/// A program with its first arguments, which names itself as the user did.
+/// Returns a program with its first arguments, which refers to itself as the user typed it.
 fn command(line: &str, typed: &Typed) -> anyhow::Result<Command> {
     let mut parts = line.split(' ');
     let mut command = prepared(parts.next().unwrap_or_default())?;
@@ -204,7 +198,7 @@ fn command(line: &str, typed: &Typed) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// A program in the folder of this one, with its environment.
+/// Returns a program in the folder of this one, with its environment.
 fn prepared(name: &str) -> anyhow::Result<Command> {
     let own = env::current_exe().context("cannot tell where headcount is")?;
     let (program, all) = (own.with_file_name(name), own.with_file_name(ALL_IN_ONE));

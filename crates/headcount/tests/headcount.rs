@@ -1,4 +1,4 @@
-//! The command, with scripts in the place of the programs.
+//! The command, with scripts in place of the programs.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,8 +10,8 @@ use assert_cmd::cargo::cargo_bin;
 use headcount::{ENVIRONMENT, GROUPS};
 use tempfile::TempDir;
 
-/// Programs are written and started one at a time: a process that is forked while a program is being written holds it open, and it
-/// cannot be run.
+/// Programs are written and started one at a time: a process forked during the writing would hold the file open, and files open for writing
+/// cannot run.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -36,7 +36,7 @@ fn installed_with(programs: &[&str], script: &str) -> TempDir {
     folder
 }
 
-/// Runs the installed command in an environment of its own: `just` sets `HEADCOUNT_FRONT` for the tests, too.
+/// Runs the installed command without inherited settings: `just` sets `HEADCOUNT_FRONT` for tests, too.
 fn run_in(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let _alone = alone();
     let mut headcount = Command::new(folder.join("headcount"));
@@ -48,7 +48,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     run_in(folder, arguments, &[])
 }
 
-/// What the programs were asked for, by running `headcount` with these arguments.
+/// Returns the calls of the programs if `headcount` runs with these arguments.
 fn asked(programs: &[&str], arguments: &[&str]) -> Vec<String> {
     let folder = installed(programs);
     let output = run(folder.path(), arguments);
@@ -139,7 +139,7 @@ fn a_first_look_describes_the_model_and_then_measures_it() {
     );
 }
 
-/// Messages name these commands.
+/// Messages refer to these commands.
 #[test]
 fn every_experiment_has_a_command_that_runs_its_program() {
     for experiment in heads::experiment::ALL {

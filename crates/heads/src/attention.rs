@@ -1,17 +1,17 @@
-//! Attention types, and those that a row or an experiment is about.
+//! Attention types, and selections of them for rows and experiments.
 use std::str::FromStr;
 
 use crate::layout::HeadLayout;
 use crate::names::{UnknownName, named};
 use crate::{Error, HeadId};
 
-/// Place of an attention module in the model (Michel et al. 2019, Section 2.2).
+/// Type of an attention module by its place in the model (Michel et al. 2019, Section 2.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attention {
     /// Encoder self-attention.
     #[default]
     EncEnc,
-    /// Decoder to encoder.
+    /// Attention from decoder to encoder.
     EncDec,
     /// Decoder self-attention.
     DecDec,
@@ -20,10 +20,10 @@ pub enum Attention {
 }
 
 impl Attention {
-    /// All types, in the order in which tables list them.
+    /// All types, in the order of tables.
     pub const ALL: [Self; 4] = [Self::EncEnc, Self::EncDec, Self::DecDec, Self::SelfAttention];
 
-    /// The name in files and arguments.
+    /// Returns the name in files and arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::EncEnc => "enc-enc",
@@ -33,7 +33,7 @@ impl Attention {
         }
     }
 
-    /// The name in legends and titles of figures.
+    /// Returns the name in legends and titles of figures.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::EncEnc => "encoder",
@@ -46,7 +46,7 @@ impl Attention {
 
 named!(Attention, "attention type", Attention::ALL);
 
-/// Heads that a row is about: those of one attention type, or all of the model.
+/// Heads that a row covers: of one attention type, or all heads of the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// All heads of the model.
@@ -65,12 +65,12 @@ impl Scope {
         Self::One(Attention::SelfAttention),
     ];
 
-    /// Returns true if heads of a type are among these.
+    /// Returns true if heads of this type are included.
     pub fn holds(self, attention: Attention) -> bool {
         self == Self::All || self == Self::One(attention)
     }
 
-    /// The name in files and arguments.
+    /// Returns the name in files and arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -78,7 +78,7 @@ impl Scope {
         }
     }
 
-    /// The name in legends and titles of figures.
+    /// Returns the name in legends and titles of figures.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::All => "all heads",
@@ -89,15 +89,15 @@ impl Scope {
 
 named!(Scope, "attention type", Scope::EACH);
 
-/// Attention types to look at, as the argument `--attention` gives them.
+/// Attention types selected by the argument `--attention`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// The type of the paper's Table 1: of a translator's encoder, or all if there is none.
+    /// The type of the paper's Table 1: encoder self-attention, or all types for a model without it.
     #[default]
     Paper,
-    /// All that there are.
+    /// All types of the model.
     All,
-    /// One of them.
+    /// One type.
     One(Attention),
 }
 
@@ -117,7 +117,7 @@ impl FromStr for Selection {
 }
 
 impl Selection {
-    /// The types among those `present`; one that was asked for by name need not be among them.
+    /// Returns the selected types among those `present`; a type selected by name need not be among them.
     pub fn of(self, present: &[Attention]) -> Vec<Attention> {
         match self {
             Self::Paper if present.contains(&Attention::EncEnc) => vec![Attention::EncEnc],
@@ -126,7 +126,7 @@ impl Selection {
         }
     }
 
-    /// Heads of a model that result files name so.
+    /// Returns the heads as named in result files.
     pub fn scope(self, layout: &HeadLayout) -> Scope {
         match self {
             Self::Paper if layout.heads_of(Attention::EncEnc).is_ok() => Scope::One(Attention::EncEnc),
@@ -135,10 +135,7 @@ impl Selection {
         }
     }
 
-    /// The heads of these types.
-    ///
-    /// # Errors
-    /// If the model has no such attention.
+    /// Returns the selected heads.
     pub fn heads(self, layout: &HeadLayout) -> Result<Vec<HeadId>, Error> {
         match self.scope(layout) {
             Scope::All => Ok(layout.heads()),

@@ -1,39 +1,39 @@
-//! Table of experiments: the names of their result files, the programs that measure them, the commands that people type, and the rows
-//! of their files. Everything that needs one of these names reads it here.
+//! Table of experiments: names of result files, programs that measure them, commands that users type, and types of rows. Everything that
+//! needs one of these names reads it here.
 
 /// Type of the rows in a result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// A head or a set of heads for each head, tested.
+    /// Effects of masking a head or a set of heads, tested; one row per head.
     Ablation,
     /// Steps of pruning curves, tested.
     Curve,
     /// Steps of pruning curves of checkpoints, tested.
     Dynamics,
-    /// Models trained further under gates, tested.
+    /// Models trained further with gates, tested.
     Gates,
     /// A list of heads and random sets, tested.
     Audit,
     /// Agreement of two sweeps, computed again from these.
     Correlation,
-    /// Rows of another type, which are not tested.
+    /// Rows of other types, which are not tested.
     Untested,
 }
 
 /// An experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Experiment {
-    /// Its name in signatures, which the names of its result files begin with.
+    /// Name in signatures, and prefix of the names of its result files.
     pub name: &'static str,
-    /// The program that measures it.
+    /// Program that measures it.
     pub program: &'static str,
-    /// The command of `headcount` and `just` that runs the program.
+    /// Command of `headcount` and `just` that runs the program.
     pub command: &'static str,
-    /// Rows of its files.
+    /// Type of the rows in its files.
     pub rows: Rows,
 }
 
-/// An experiment with a program of its own name.
+/// Returns an experiment whose program has the name of the experiment.
 const fn own(name: &'static str, command: &'static str, rows: Rows) -> Experiment {
     Experiment { name, program: name, command, rows }
 }
@@ -51,18 +51,18 @@ experiments! {
     ABLATE_ALL_BUT_ONE = own("ablate-all-but-one", "layers", Rows::Ablation);
     /// Each head is masked alone.
     ABLATE_ONE = own("ablate-one", "heads", Rows::Ablation);
-    /// A list of heads against random sets.
+    /// A list of heads compared with random sets.
     AUDIT = own("audit", "audit", Rows::Audit);
     /// Rankings and searches at equal numbers of heads, with repairs.
     COMPARE_METHODS =
         Experiment { name: "compare-methods", command: "methods", ..ITERATIVE_PRUNE };
     /// Two sweeps of single heads are compared.
     CROSS_DOMAIN = own("cross-domain", "domains", Rows::Correlation);
-    /// Gates while they are trained.
+    /// State of gates during training.
     GATE_FILM = Experiment { name: "gate-film", rows: Rows::Untested, ..TRAIN_GATES };
     /// What heads attend to.
     HEAD_FUNCTIONS = own("head-functions", "functions", Rows::Untested);
-    /// Criteria of heads.
+    /// Criteria that rank heads.
     IMPORTANCE = own("importance", "importance", Rows::Untested);
     /// Pruning curves.
     ITERATIVE_PRUNE = own("iterative-prune", "prune", Rows::Curve);
@@ -70,7 +70,7 @@ experiments! {
     JOINT_SEARCH = Experiment { name: "joint-search", command: "joint-search", ..ITERATIVE_PRUNE };
     /// Pruned models in llama.cpp.
     LLAMA_CPP = own("llama-cpp", "llama-cpp", Rows::Untested);
-    /// Induction heads and others that are known by a name.
+    /// Induction heads and other named types of heads.
     NAMED_HEADS = own("named-heads", "named-heads", Rows::Untested);
     /// Pruning curves with the model of each step retrained.
     PRUNE_AND_RETRAIN =
@@ -79,7 +79,7 @@ experiments! {
     RELEVANCE = own("relevance", "relevance", Rows::Untested);
     /// Speed with and without some heads.
     SPEED_BENCH = own("speed-bench", "speed", Rows::Untested);
-    /// Models trained further under gates, with controls.
+    /// Models trained further with gates, and controls.
     TRAIN_GATES = own("train-gates", "gates", Rows::Gates);
     /// Training of a setup's model.
     TRAIN_SUBJECT = own("train-subject", "train", Rows::Untested);
@@ -88,7 +88,7 @@ experiments! {
 }
 
 impl Experiment {
-    /// The experiment with this name.
+    /// Returns the experiment with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|experiment| experiment.name == name)
     }

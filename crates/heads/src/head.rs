@@ -6,10 +6,10 @@ use words::excerpt;
 
 use crate::{Attention, Error};
 
-/// Layers, and heads of a layer, beyond this are faults.
+/// Maximum number of layers, and of heads in a layer.
 pub const MOST_HEADS: usize = 256;
 
-/// One head of a model, written `enc-enc:6:13`: attention type, layer and head, both counted from 1.
+/// A head of a model, written `enc-enc:6:13`: attention type, layer and head, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeadId {
     attention: Attention,
@@ -18,52 +18,52 @@ pub struct HeadId {
 }
 
 impl HeadId {
-    /// A head by its place in the tensors: layer and head counted from 0.
+    /// Returns a head from its tensor indices: layer and head counted from 0.
     pub fn from_index(attention: Attention, layer: usize, head: usize) -> Self {
         Self { attention, layer, head }
     }
 
-    /// A head by its numbers: layer and head counted from 1. A 0 of a row that is yet to be checked stays one.
+    /// Returns a head from its numbers: layer and head counted from 1. A 0 in an unchecked row is preserved.
     pub fn numbered(attention: Attention, layer: usize, head: usize) -> Self {
         Self { attention, layer: layer.wrapping_sub(1), head: head.wrapping_sub(1) }
     }
 
-    /// The attention type.
+    /// Returns the attention type.
     pub fn attention(self) -> Attention {
         self.attention
     }
 
-    /// Attention type and layer, counted from 0: the module that it stands in.
+    /// Returns the attention type and the layer, counted from 0, which identify the module.
     pub fn module(self) -> (Attention, usize) {
         (self.attention, self.layer)
     }
 
-    /// Layer, counted from 0.
+    /// Returns the layer, counted from 0.
     pub fn layer_index(self) -> usize {
         self.layer
     }
 
-    /// Head within the layer, counted from 0.
+    /// Returns the head within the layer, counted from 0.
     pub fn head_index(self) -> usize {
         self.head
     }
 
-    /// Layer, counted from 1 as in the paper.
+    /// Returns the layer, counted from 1 as in the paper.
     pub fn layer_number(self) -> usize {
         self.layer.wrapping_add(1)
     }
 
-    /// Attention type, layer and head, the two counted from 1: what rows say.
+    /// Returns attention type, layer and head as in rows, with layer and head counted from 1.
     pub fn numbers(self) -> (Attention, usize, usize) {
         (self.attention, self.layer_number(), self.head_number())
     }
 
-    /// Head within the layer, counted from 1 as in the paper.
+    /// Returns the head within the layer, counted from 1 as in the paper.
     pub fn head_number(self) -> usize {
         self.head.wrapping_add(1)
     }
 
-    /// The name in figures: `cross-attention L2H1`, or `L2H1` in a model with one attention type.
+    /// Returns the name in figures: `cross-attention L2H1`, or `L2H1` in a model with one attention type.
     pub fn in_words(self) -> String {
         let name = format!("L{}H{}", self.layer_number(), self.head_number());
         if self.attention == Attention::SelfAttention {

@@ -1,4 +1,4 @@
-//! Heads that a model has.
+//! Layouts: the heads of a model.
 use std::collections::BTreeMap;
 
 use crate::{Attention, Error, HeadId, HeadSet};
@@ -8,17 +8,17 @@ use crate::{Attention, Error, HeadId, HeadSet};
 pub struct LayerShape {
     /// Number of layers.
     pub layers: usize,
-    /// Number of heads in each layer, each with a query of its own.
+    /// Number of query heads in each layer.
     pub heads: usize,
-    /// Number of keys and values in each layer. Heads share them in groups (Ainslie et al. 2023,
-    /// <https://aclanthology.org/2023.emnlp-main.298>): head h reads those of number `h / (heads / key_value_heads)`.
+    /// Number of key-value heads in each layer, each shared by a group of query heads (Ainslie et al. 2023,
+    /// <https://aclanthology.org/2023.emnlp-main.298>): query head h uses key-value head `h / (heads / key_value_heads)`.
     pub key_value_heads: usize,
-    /// Width of a query, a key and a value of a head.
+    /// Width of the queries, keys and values of a head.
     pub d_head: i64,
 }
 
 impl LayerShape {
-    /// Heads with keys and values of their own that share the width of the residual stream between them.
+    /// Returns the shape of multi-head attention without shared keys and values, whose heads divide `d_model`.
     pub fn plain(layers: usize, heads: usize, d_model: i64) -> Self {
         Self { layers, heads, key_value_heads: heads, d_head: d_model / heads as i64 }
     }
@@ -27,63 +27,63 @@ impl LayerShape {
 /// The heads of one attention module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleHeads {
-    /// Of all layers of its type.
+    /// Shape of all layers of its type.
     pub shape: LayerShape,
-    /// The heads that are left, counted from 0.
+    /// Remaining heads, counted from 0.
     pub kept: Vec<i64>,
 }
 
 impl ModuleHeads {
-    /// Width of the queries of the heads that are left.
+    /// Returns the total query width of the remaining heads.
     pub fn width(&self) -> i64 {
         self.kept.len() as i64 * self.shape.d_head
     }
 
-    /// The keys and values that are left, counted from 0: those that a head reads.
+    /// Returns the key-value heads that remaining heads use, counted from 0.
     pub fn kept_key_values(&self) -> Vec<i64> {
         let mut kept: Vec<i64> = self.kept.iter().map(|&head| self.key_value_of(head)).collect();
         kept.dedup();
         kept
     }
 
-    /// The number of the keys and values that a head reads.
+    /// Returns the key-value head of a query head.
     pub fn key_value_of(&self, head: i64) -> i64 {
         head / (self.shape.heads / self.shape.key_value_heads) as i64
     }
 }
 
-/// All heads of a model. Heads that were removed from it have left their numbers behind: the others keep theirs.
+/// All heads of a model. Removing heads does not change the numbers of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadLayout {
     types: BTreeMap<Attention, LayerShape>,
     removed: HeadSet,
-    /// True if all layers are one that is passed several times.
+    /// True if all layers share their weights.
     one_layer: bool,
 }
 
 impl HeadLayout {
-    /// A layout from its attention types.
+    /// Returns a layout from its attention types.
     pub fn new(types: impl IntoIterator<Item = (Attention, LayerShape)>) -> Self {
         Self { types: types.into_iter().collect(), removed: HeadSet::none(), one_layer: false }
     }
 
-    /// The same layout of a model whose layers are one that is passed several times, so that a head is removed from all turns or
-    /// none. Gates act on one turn.
+    /// Returns this layout for a model whose layers share their weights, so that a head is removed from all layers or none; gates still act
+    /// on single layers.
     pub fn of_one_layer(self) -> Self {
         Self { one_layer: true, ..self }
     }
 
-    /// Returns true if all layers are one that is passed several times.
+    /// Returns true if all layers share their weights.
     pub fn is_one_layer(&self) -> bool {
         self.one_layer
     }
 
-    /// The same layout with these heads removed, whether they exist or not.
+    /// Returns this layout with these heads removed, whether they exist or not.
     pub fn with_removed(self, removed: HeadSet) -> Self {
         Self { removed, ..self }
     }
 
-    /// The layout of the model from which these heads were removed too.
+    /// Returns the layout after removing these heads too.
     ///
     /// # Errors
     /// If the model does not have one of them, or no head would be left.
@@ -97,35 +97,35 @@ impl HeadLayout {
         }
     }
 
-    /// The same, also if no head is left.
+    /// Returns the layout after removing these heads too, even if no head is left.
     pub fn lacking(&self, heads: &HeadSet) -> Result<Self, Error> {
         heads.iter().try_for_each(|id| self.check(id))?;
         Ok(self.clone().with_removed(self.removed.iter().chain(heads.iter()).collect()))
     }
 
-    /// The heads that were removed.
+    /// Returns the removed heads.
     pub fn removed(&self) -> &HeadSet {
         &self.removed
     }
 
-    /// The attention types with their sizes, removed heads included, in a fixed order.
+    /// Returns the attention types with their sizes, removed heads included, in a fixed order.
     pub fn types(&self) -> impl Iterator<Item = (Attention, LayerShape)> + '_ {
         self.types.iter().map(|(&attention, &shape)| (attention, shape))
     }
 
-    /// All heads: attention type by attention type, layer by layer.
+    /// Returns all heads, by attention type and layer.
     pub fn heads(&self) -> Vec<HeadId> {
         self.types().flat_map(|(attention, shape)| self.heads_in(attention, shape)).collect()
     }
 
-    /// [`heads`](Self::heads), module by module; a module without heads is left out.
+    /// Returns [`heads`](Self::heads) by module, without modules that have no heads.
     pub fn heads_by_module(&self) -> Vec<Vec<HeadId>> {
         let heads = self.heads();
         let modules = heads.chunk_by(|one, next| one.module() == next.module());
         modules.map(<[HeadId]>::to_vec).collect()
     }
 
-    /// The modules from the first with one of these heads on that have others too, in the order in which a model computes them.
+    /// Returns, in the order of computation, the modules from the first with one of these heads on that also have other heads.
     pub fn modules_from(&self, heads: &HeadSet) -> Vec<(Attention, usize)> {
         let mut modules: Vec<_> = self.heads_by_module().iter().map(|heads| heads[0].module()).collect();
         let is_of_decoder = |attention| matches!(attention, Attention::DecDec | Attention::EncDec);
@@ -139,14 +139,14 @@ impl HeadLayout {
         modules.into_iter().skip_while(has_none).filter(has_others).collect()
     }
 
-    /// The heads of one module; none is left of a module that the model does not have.
+    /// Returns the heads of one module; no heads for a module that the model does not have.
     pub fn module(&self, attention: Attention, layer: usize) -> ModuleHeads {
         let none = LayerShape::plain(0, 1, 1);
         let shape = self.types.get(&attention).copied().unwrap_or(none);
         ModuleHeads { shape, kept: self.kept(attention, layer) }
     }
 
-    /// The heads of one module that are left, counted from 0.
+    /// Returns the remaining heads of one module, counted from 0.
     pub fn kept(&self, attention: Attention, layer: usize) -> Vec<i64> {
         let shape = self.types.get(&attention).filter(|shape| layer < shape.layers);
         let heads = 0..shape.map_or(0, |shape| shape.heads);
@@ -154,10 +154,7 @@ impl HeadLayout {
         heads.filter(is_there).map(|head| head as i64).collect()
     }
 
-    /// The heads of one attention type, layer by layer.
-    ///
-    /// # Errors
-    /// If the model has no such attention.
+    /// Returns the heads of one attention type, by layer.
     pub fn heads_of(&self, attention: Attention) -> Result<Vec<HeadId>, Error> {
         Ok(self.heads_in(attention, self.shape_of(attention)?).collect())
     }
@@ -167,22 +164,19 @@ impl HeadLayout {
         (0..shape.layers).flat_map(heads).filter(|id| !self.removed.contains(*id))
     }
 
-    /// The other heads of a head's layer.
-    ///
-    /// # Errors
-    /// If the model does not have that head.
+    /// Returns the other heads of a head's layer.
     pub fn all_but(&self, id: HeadId) -> Result<HeadSet, Error> {
         self.check(id)?;
         let others = self.heads_of(id.attention())?.into_iter();
         Ok(others.filter(|other| other.module() == id.module() && *other != id).collect())
     }
 
-    /// Reads a list of heads of this model: `self:2:5`, or `L2H5` and `2:5` if the model has one attention type, separated by white
-    /// space, commas or `+`. Layers and heads count from 1. The brackets, quotes, dashes and keys of a YAML list are skipped, as are
-    /// comments from `#` to the end of a line.
+    /// Parses a list of heads of this model: `self:2:5`, or `L2H5` and `2:5` if the model has one attention type, separated by white space,
+    /// commas or `+`. Layers and heads count from 1. Skips brackets, quotes, dashes and keys of a YAML list, and comments from `#` to the
+    /// end of a line.
     ///
     /// # Errors
-    /// If a name is no head of the model, a head is there twice, or there is none.
+    /// If a name is not a head of the model, a head is listed twice, or the list is empty.
     pub fn list(&self, text: &str) -> Result<HeadSet, Error> {
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
         let is_between = |sign: char| sign.is_whitespace() || ",+[]\"'".contains(sign);
@@ -200,7 +194,7 @@ impl HeadLayout {
         if heads.is_empty() { Err(Error::Head("the list has no head".to_owned())) } else { Ok(heads) }
     }
 
-    /// The head of a name that may leave out the attention type.
+    /// Parses the name of a head that may leave out the attention type.
     fn named(&self, name: &str) -> Result<HeadId, Error> {
         let short =
             name.strip_prefix('L').and_then(|rest| rest.split_once('H')).or_else(|| name.split_once(':'));

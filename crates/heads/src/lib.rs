@@ -1,7 +1,7 @@
-//! Heads of a model by name: attention types, heads, sets of heads, layouts, and measures of heads.
+//! Names of the heads of a model: attention types, heads, head sets, layouts, and criteria.
 //!
-//! Michel et al. (2019), Section 3: an encoder-decoder model has three types of attention, each with layers of
-//! heads. Users count layers and heads from 1, as the paper does; tensors count from 0. Only [`HeadId`] converts.
+//! Michel et al. (2019), Section 3: an encoder-decoder model has three types of attention, each with layers of heads. Users count layers
+//! and heads from 1, like the paper; tensors count from 0. Only [`HeadId`] converts.
 mod attention;
 mod error;
 pub mod experiment;

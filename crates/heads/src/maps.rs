@@ -1,4 +1,4 @@
-//! Attention of heads in one text.
+//! Attention weights of heads in one text.
 use crate::Attention;
 
 /// Attention weights of all heads of one type in one text.
@@ -6,11 +6,11 @@ use crate::Attention;
 pub struct AttentionMaps {
     /// The attention type.
     pub attention: Attention,
-    /// Texts of the tokens that attend.
+    /// Texts of the query tokens.
     pub queries: Vec<String>,
-    /// Texts of the tokens that are attended to.
+    /// Texts of the key tokens.
     pub keys: Vec<String>,
-    /// True if a query sees itself and those before alone.
+    /// True if attention is causal.
     pub is_causal: bool,
     /// Weights of each layer, `[heads, query, key]`; zeros for heads that were removed.
     pub layers: Vec<Vec<f32>>,

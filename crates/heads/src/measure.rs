@@ -1,114 +1,112 @@
-//! Table of measures: numbers that heads are compared by, and that orders of heads go by.
+//! Table of criteria: numbers by which heads are compared and ranked.
 //!
-//! Files hold one row for each head and measure, so that a new measure is an entry here and its computation; results without it
-//! stay readable. Add entries before the oracle: rows, legends and tables follow the order of the table.
+//! Files contain one row per head and criterion, so a new criterion needs only an entry here and its computation; results without it stay
+//! readable. Add entries before the oracle: rows, legends and tables follow the order of the table.
 use crate::names::named;
 
-/// Number that says what a head is worth, or what it does: a mean over a split, unless it says otherwise.
+/// Criterion: a number that describes the importance or behaviour of a head, averaged over a split unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Measure {
-    /// `|∂L(x)/∂ξ_h|` in nats, mean over examples: Equation 2.
+    /// `|∂L(x)/∂ξ_h|` in nats, mean over segments: Equation 2.
     Example,
-    /// The same, divided by the l2 norm of its layer, 0 to 1.
+    /// [`Self::Example`] divided by the l2 norm of its layer, 0 to 1.
     ExampleNormalised,
-    /// The same at each query position, mean over positions: |context · its gradient|, in nats.
+    /// [`Self::Example`] at each query position, mean over positions: |head output · its gradient|, in nats.
     ///
-    /// Differs from the paper: this is what its authors' code does. In the last layer of BERT, where only the first position
-    /// has a gradient, that code divides by the number of examples, and so does this.
+    /// Differs from the paper: follows its authors' code. In the last layer of BERT, where only the first position has a gradient, that
+    /// code divides by the number of segments, and so does this.
     Token,
-    /// The same, divided by the l2 norm of its layer, 0 to 1.
+    /// [`Self::Token`] divided by the l2 norm of its layer, 0 to 1.
     TokenNormalised,
-    /// `Σ |∂L(x)/∂A_h|` over the attention weights of real queries and visible keys, in nats, mean over examples.
+    /// `Σ |∂L(x)/∂A_h|` over the attention weights of real queries and visible keys, in nats, mean over segments.
     AttentionGradient,
     /// Entropy of the attention weights of a query, in nats, mean over queries.
     Entropy,
-    /// Entropy as a share of its greatest value, the logarithm of the number of visible keys; mean over queries that see more
-    /// than one.
+    /// Entropy divided by its maximum, the logarithm of the number of visible keys; mean over queries that see more than one.
     NormalisedEntropy,
-    /// The greatest attention weight of a query, the end-of-sentence symbol left out as a key; mean over queries. Of
-    /// classifiers nothing is left out: `[SEP]` stands between two texts too.
+    /// Maximum attention weight of a query, without the EOS token as a key; mean over queries. For classifiers all keys count, because
+    /// `[SEP]` also separates two texts.
     Confidence,
-    /// `w I_h + (1 - w) H_h`, 0 to 1: normalised importance, by example or by token, and normalised entropy.
+    /// `w I_h + (1 - w) H_h`, 0 to 1: normalised importance, by segment or by token, and normalised entropy.
     ImportanceEntropy,
-    /// `(∂L(x)/∂ξ_h)²` in nats², mean over examples: the diagonal of the empirical Fisher information of the gates.
+    /// `(∂L(x)/∂ξ_h)²` in nats², mean over segments: the diagonal of the empirical Fisher information of the gates.
     ///
     /// Differs from Kwon et al. (2022), who square the derivative of the mean loss of each batch.
     Fisher,
-    /// The direct part of the head in the logit of the right choice minus that of the other, of choices of two, at the first token in
+    /// Direct contribution of the head to the logit difference between the right and the wrong one of two choices, at the first token in
     /// which they differ, in logits; mean over pairs.
     LogitAttribution,
-    /// `Σ_B (∂L_B/∂ξ_h)²` in nats², L_B being the mean loss of 32 consecutive examples (the last ones may be fewer): Kwon et al. (2022),
+    /// `Σ_B (∂L_B/∂ξ_h)²` in nats², where L_B is the mean loss of 32 consecutive segments (possibly fewer at the end): Kwon et al. (2022),
     /// Section 4.1.
     ///
-    /// Differs from the paper: examples of a batch are neighbours in the split, not drawn.
+    /// Differs from the paper: the segments of a batch are neighbours in the split, not drawn.
     FisherBatches,
-    /// The l2 norm over a head's channels of `sqrt(Σ_x a(x)²)`, a(x) being the mean over the positions of example x of |what W_o reads|.
+    /// The l2 norm over a head's channels of `sqrt(Σ_x a(x)²)`, where a(x) is the mean absolute head output over the positions of segment
+    /// x.
     ///
-    /// Differs from Minitron: heads of all layers are compared as they are, not within their group of keys and values, and padding does
-    /// not count.
+    /// Differs from Minitron: heads are compared across all layers, not within their group of keys and values, and padding is ignored.
     ActivationNorm,
-    /// The sum of `|∂L(x)/∂ξ_h|` over the heads of the attention module, in nats, mean over examples or over positions, as asked; one
-    /// number for all of them.
+    /// Sum of `|∂L(x)/∂ξ_h|` over the heads of the attention module, in nats, mean over segments or positions, as requested; equal for all
+    /// heads of a module.
     ModuleImportance,
-    /// The cosine of the residual stream before and behind the head's attention module, mean over positions; one number for all
-    /// heads of a module: He et al. (2024). With normalisation before the module it is that of x and x + attention(norm(x)), with
-    /// normalisation behind it that of x and norm(x + attention(x)).
+    /// Cosine of the residual stream before and after the head's attention module, mean over positions; equal for all heads of a module: He
+    /// et al. (2024). Compares x with x + attention(norm(x)) for pre-norm, and x with norm(x + attention(x)) for post-norm.
     ModuleSimilarity,
-    /// `-∂L(x)/∂ξ_h` in nats, mean over examples: the first-order estimate of what masking the head adds to the loss. Importance without
-    /// absolute values, so that examples in which the head helps and hurts cancel.
+    /// `-∂L(x)/∂ξ_h` in nats, mean over segments: the first-order estimate of the increase in loss from masking the head. Importance
+    /// without absolute values, so segments in which the head helps and hurts cancel.
     FirstOrder,
-    /// Score that is lost without the head, in the unit of the metric; absent where `ablate-one` was not run.
+    /// Loss of score with the head masked, in the unit of the metric; missing if `ablate-one` was not run.
     Oracle,
 }
 
-/// Computation that a measure takes. The loss of a gradient needs labels.
+/// Computation that a criterion needs. Loss gradients need labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Forward passes that keep the attention weights.
     AttentionWeights,
-    /// Derivatives of each example's loss with respect to the gates.
+    /// Gradients of each segment's loss with respect to the gates.
     GateGradients,
-    /// The same, with a gate for each query.
+    /// Gradients of each segment's loss with respect to the gates, with a gate for each query.
     QueryGateGradients,
-    /// Derivatives of each example's loss with respect to the attention weights, which are kept.
+    /// Gradients of each segment's loss with respect to the attention weights, which are kept.
     WeightGradients,
-    /// Forward passes of a language model over choices of two.
+    /// Forward passes of a language model over pairs of choices.
     ChoicesOfTwo,
-    /// Forward passes that keep what W_o reads of each head.
+    /// Forward passes that keep the head outputs.
     Contexts,
-    /// Forward passes that compare the residual stream before and behind each attention module.
+    /// Forward passes that compare the residual stream before and after each attention module.
     Residuals,
-    /// Other measures.
+    /// Other criteria.
     Measures,
     /// Results of `ablate-one`.
     Results,
 }
 
-/// End of a measure at which heads are masked first.
+/// End of a criterion at which heads are masked first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum First {
-    /// Heads with the least value go first.
+    /// Heads with the smallest values are masked first.
     Least,
-    /// Heads with the greatest value go first.
+    /// Heads with the largest values are masked first.
     Greatest,
 }
 
-/// Entry of the table.
+/// Entry of the table of criteria.
 #[derive(Debug)]
 pub struct Entry {
-    /// The measure.
+    /// The criterion.
     pub measure: Measure,
     /// Name in files.
     pub name: &'static str,
-    /// Name in figures and tables; none for ingredients of others, which they do not show.
+    /// Name in figures and tables; `None` for intermediate results, which are not shown.
     pub label: Option<&'static str>,
-    /// Unit; nothing for shares.
+    /// Unit; empty for shares.
     pub unit: &'static str,
-    /// End that is masked first.
+    /// End at which heads are masked first.
     pub first: First,
-    /// Computation that it takes.
+    /// Computation that it needs.
     pub needs: Needs,
-    /// Name on the command line and description, where heads can be ordered by it alone.
+    /// Name on the command line and description, if it alone can rank heads.
     pub order: Option<(&'static str, &'static str)>,
     /// Paper that it is from.
     pub source: &'static str,
@@ -117,7 +115,6 @@ pub struct Entry {
 const MICHEL: &str = "Michel et al. (2019), Section 4.1";
 const THEIR_CODE: &str = "the code of Michel et al. (2019)";
 
-/// Entry from which others tell their differences.
 const PLAIN: Entry = Entry {
     measure: Measure::Oracle,
     name: "oracle",
@@ -283,7 +280,7 @@ const TABLE: &[Entry; 17] = &[
 ];
 
 impl Measure {
-    /// All measures, in the order of the table.
+    /// All criteria, in the order of the table.
     pub const ALL: [Self; TABLE.len()] = {
         let mut all = [Self::Oracle; TABLE.len()];
         let mut place = 0;
@@ -294,25 +291,25 @@ impl Measure {
         all
     };
 
-    /// Its entry in the table.
+    /// Returns its entry in the table.
     pub fn entry(self) -> &'static Entry {
         &TABLE[self as usize]
     }
 
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// Measures that passes over the data give, from which all others but the oracle are made; that of choices of two only where there
-    /// are some.
+    /// Returns the criteria measured by passes over the data, from which all others but the oracle are computed; logit attribution needs
+    /// pairs of choices.
     pub fn of_passes() -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()
             .filter(|measure| !matches!(measure.entry().needs, Needs::Measures | Needs::Results))
     }
 
-    /// A value of it as orders have it, those to be masked first least.
+    /// Returns a value with the sign that sorts heads to be masked first to the front.
     pub fn ascending(self, value: f64) -> f64 {
         match self.entry().first {
             First::Least => value,
@@ -320,12 +317,12 @@ impl Measure {
         }
     }
 
-    /// Returns true if attention weights are kept for it.
+    /// Returns true if it needs attention weights to be kept.
     pub fn is_of_weights(self) -> bool {
         matches!(self.entry().needs, Needs::AttentionWeights | Needs::WeightGradients)
     }
 
-    /// Returns true if it takes a backward pass.
+    /// Returns true if it needs a backward pass.
     pub fn is_gradient(self) -> bool {
         use Needs::{GateGradients, QueryGateGradients, WeightGradients};
         matches!(self.entry().needs, GateGradients | QueryGateGradients | WeightGradients)

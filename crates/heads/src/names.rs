@@ -1,5 +1,5 @@
-//! Types whose values have names in files and arguments. A row with another name is refused as it is read.
-/// A name that is none of those that are allowed.
+//! Types whose values have names in files and arguments. Reading a row with any other name fails.
+/// A name that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} `{}`: it is one of {allowed}{}", words::excerpt(found), words::did_you_mean(found, allowed.split(", ")))]
 pub struct UnknownName {
@@ -11,10 +11,7 @@ pub struct UnknownName {
     pub allowed: String,
 }
 
-/// Finds the value of a name among `all`.
-///
-/// # Errors
-/// If there is none.
+/// Finds the value with this name among `all`.
 pub fn find<T: Copy>(
     what: &'static str,
     found: &str,
@@ -28,7 +25,7 @@ pub fn find<T: Copy>(
     })
 }
 
-/// Implements text, serde and comparison with texts for a type with a `name()`: `type, what it is, all its values`.
+/// Implements text, serde and comparison with strings for a type with a `name()`: `type, description, all values`.
 #[macro_export]
 macro_rules! named {
     ($type:ty, $what:literal, $all:expr) => {

@@ -5,59 +5,59 @@ use std::str::FromStr;
 
 use crate::{Error, HeadId};
 
-/// Heads that are masked together; the empty set is the intact model.
+/// Heads that are masked together; the empty set is the full model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeadSet(BTreeSet<HeadId>);
 
 impl HeadSet {
-    /// No head: the intact model.
+    /// Returns the empty set: the full model.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The heads, in a fixed order.
+    /// Returns the heads in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = HeadId> + '_ {
         self.0.iter().copied()
     }
 
-    /// Returns true if a head is among them.
+    /// Returns true if the head is in the set.
     pub fn contains(&self, id: HeadId) -> bool {
         self.0.contains(&id)
     }
 
-    /// Number of heads.
+    /// Returns the number of heads.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true for the intact model.
+    /// Returns true for the full model.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The heads for a line of progress: their names, or only their number if there are many.
+    /// Returns a short text for progress lines: the names of up to two heads, or only their number.
     pub fn brief(&self) -> String {
         if self.len() <= 2 { self.to_string() } else { format!("{} heads", self.len()) }
     }
 
-    /// The names of the heads, as result files write them: joined by `+`, and nothing for no head.
+    /// Returns the names of the heads as in result files: joined by `+`, empty for no head.
     pub fn names(&self) -> String {
         self.iter().map(|id| id.to_string()).collect::<Vec<_>>().join("+")
     }
 
-    /// These heads and one more.
+    /// Returns the set with one more head.
     pub fn with(&self, id: HeadId) -> Self {
         self.iter().chain([id]).collect()
     }
 
-    /// These heads but one.
+    /// Returns the set without one head.
     pub fn without(&self, id: HeadId) -> Self {
         self.iter().filter(|&other| other != id).collect()
     }
 }
 
 impl fmt::Display for HeadSet {
-    /// `enc-enc:1:2+enc-enc:1:3`, or `no head`.
+    /// Writes `enc-enc:1:2+enc-enc:1:3`, or `no head`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() { formatter.pad("no head") } else { formatter.pad(&self.names()) }
     }
@@ -66,7 +66,7 @@ impl fmt::Display for HeadSet {
 impl FromStr for HeadSet {
     type Err = Error;
 
-    /// Names joined by `+`, as in result files; no name is no head, and a name that is there twice a fault.
+    /// Parses names joined by `+`, as in result files. An empty text is no head; a duplicate name is an error.
     fn from_str(names: &str) -> Result<Self, Error> {
         let mut heads = BTreeSet::new();
         for name in names.split('+').filter(|name| !name.is_empty()) {

@@ -1,4 +1,4 @@
-//! All scores of all heads: Michel et al. (2019), Section 4.1, Equation 2, and orders to compare with it.
+//! All rankings of all heads: importance (Michel et al. 2019, Section 4.1, Equation 2), and criteria to compare with it.
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -10,15 +10,15 @@ use stats::t_test::mean_interval;
 
 /// Scores every head by gradients and attention weights, one row for each head and measure.
 ///
-/// If there are results of ablate-one for the same model, the score lost without each head is added as a measure; --split,
-/// --limit and --rescale say which results to use.
+/// If ablate-one has results for this model, the loss of score without each head is added as a measure; --split, --limit and --rescale
+/// select the results.
 #[derive(Debug, Parser)]
 #[command(name = "importance", version, args_override_self = true)]
 struct Args {
     #[command(flatten)]
     estimate: EstimateArgs,
 
-    /// Take results of ablate-one in which the kept heads of a layer were multiplied by heads / kept
+    /// Use results of ablate-one in which the kept heads of a layer were multiplied by heads / kept
     #[arg(long)]
     rescale: bool,
 
@@ -38,7 +38,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
@@ -77,7 +77,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds the rows of a measure, with intervals if it is a mean of `terms` of segments.
+/// Adds the rows of a measure, with intervals if it is a mean over segments, whose `terms` are given.
 fn push(
     rows: &mut RowWriter<ScoreRow>,
     measure: Measure,

@@ -1,8 +1,8 @@
-//! More and more heads: Michel et al. (2019), Section 4.2, Figures 3 and 6, and Section 5, Figure 4.
+//! Pruning curves: Michel et al. (2019), Section 4.2, Figures 3 and 6, and Section 5, Figure 4.
 //!
-//! Heads sorted by increasing score over the whole model, or over one attention type, and the test score with the first
-//! 10, 20, .. 100% of them masked. Beyond the paper: searches for head sets, repairs of the models that are left, and further training.
-//! A preset sets what an experiment of its own used to be.
+//! Heads are sorted by increasing score over the whole model or over one attention type, and the test set is scored with the first 10, 20,
+//! .. 100% of them masked. Beyond the paper: searches for head sets, repairs of the masked models, and further training. Each preset
+//! replaces an experiment that used to be separate.
 pub mod importance;
 mod preset;
 
@@ -25,20 +25,19 @@ use preset::Preset;
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
-/// Writes a row for each step soon after it is scored, and resumes a killed run. Existing results are used and missing
-/// ones are measured; --again measures everything again. Curves of several orders and attention types share a file,
-/// with the floor of each type (all its heads masked) and, of rankings, the complement: the ranking reversed. The oracle
-/// is made of the results of ablate-one for the same model and data, which are measured where they are missing.
-/// export-model writes the model without the heads of a step.
+/// Writes a row for each step soon after it is scored, and resumes a killed run. Existing results are used and missing ones are measured;
+/// --again measures everything again. Curves of several orders and attention types share a file. It also has the floor of each type (all
+/// its heads masked) and the complement of each ranking (the ranking reversed). The oracle ranks by results of ablate-one for this model
+/// and data, and measures missing ones. export-model writes the model without the heads of a step.
 #[derive(Debug, Clone, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// What is measured by default, and the name of the result file
+    /// Sets the defaults of an experiment, and the name of the result file
     #[arg(long, value_enum, default_value_t = Preset::Prune)]
     preset: Preset,
 
-    /// Rankings of the heads and searches for them, separated by commas [default: importance; with --preset joint-search
-    /// greedy-forward; with --preset compare-methods all for which the setup has what they need]
+    /// Rankings and searches, separated by commas [default: importance; with --preset joint-search greedy-forward; with --preset
+    /// compare-methods all that the setup allows]
     #[arg(long, visible_alias = "method", action = ArgAction::Set, value_delimiter = ',', value_enum, value_name = "ORDERS")]
     order: Vec<Order>,
 
@@ -46,32 +45,31 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
 
-    /// Rank the heads again after each step, on the model with the masked heads
+    /// Rank the heads again after each step, with the heads chosen so far masked
     #[arg(long)]
     recompute: bool,
 
     #[command(flatten)]
     steps: StepArgs,
 
-    /// Maximum share of heads to mask, in percent; of swap the share [default: 50 with --preset joint-search, otherwise all]
+    /// Maximum share of heads to mask, in percent; for swap the only share [default: 50 with --preset joint-search, otherwise all]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     percent: Option<u64>,
 
-    /// Unit that is masked
+    /// Unit of masking
     #[arg(long, value_enum, default_value_t = Unit::Head)]
     unit: Unit,
 
-    /// Mask the same number of units in every layer, and of heads in every group, so that a smaller model of the same
-    /// kind is left
+    /// Mask equal numbers of units in all layers, and of heads in all groups, so that the pruned model keeps a regular shape
     #[arg(long)]
     uniform: bool,
 
-    /// Repairs of the models that are left, separated by commas [default: with --preset compare-methods
-    /// none,mean,least-squares; otherwise models are scored as they are]
+    /// Repairs of the masked models, separated by commas [default: none,mean,least-squares with --preset compare-methods, otherwise models
+    /// are scored without repair]
     #[arg(long, value_enum, action = ArgAction::Set, value_delimiter = ',', value_name = "REPAIRS", conflicts_with_all = ["rescale", "ablation"])]
     repair: Vec<Repair>,
 
-    /// Maximum number of segments to rescale kept heads on, of those on which heads are ranked (Kwon et al. 2022 use 2,048)
+    /// Maximum number of segments for the least-squares repair, out of those on which heads are ranked (Kwon et al. 2022 use 2,048)
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     fit_limit: u64,
 
@@ -79,8 +77,8 @@ struct Args {
     #[arg(long, value_name = "EPOCHS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     epochs: u64,
 
-    /// The same as --preset prune-and-retrain --epochs EPOCHS: retrain the model without the heads of each step. With --attention
-    /// enc-enc only its encoder is trained. Step 0 masks no head and is trained for as many updates
+    /// Short for --preset prune-and-retrain --epochs EPOCHS: train the model further with the heads of each step masked. With --attention
+    /// enc-enc only the encoder is trained. Step 0 masks no head and is trained for an equal number of updates
     #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["recompute", "rescale", "ablation", "repair", "preset"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
     retrain: Option<u64>,
 
@@ -114,7 +112,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.check()?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let Plan { pools, estimate, scored, search_on, retraining } = args.plan(&description, &machine)?;
     let path = args.shared.output_path(args.preset.experiment(), &description, &scored);
     args.shared.check_writable(&path)?;
@@ -164,7 +162,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is known before the subject is opened.
+/// Settings that are fixed before the subject is opened.
 struct Plan<'a> {
     pools: Vec<Pool>,
     /// Segments on which heads are ranked; `None` if no order needs them.
@@ -176,7 +174,7 @@ struct Plan<'a> {
 }
 
 impl Args {
-    /// The arguments with the defaults of their preset.
+    /// Returns the arguments with the defaults of their preset filled in.
     fn completed(&self) -> Self {
         let mut args = self.clone();
         if let Some(epochs) = self.retrain {
@@ -194,7 +192,7 @@ impl Args {
         args
     }
 
-    /// Reads and checks what can be had without opening the subject.
+    /// Checks everything that can be checked without opening the subject.
     fn plan<'a>(&self, description: &'a Description, machine: &'a Machine) -> anyhow::Result<Plan<'a>> {
         SelectorArgs::check(&self.order, description)?;
         let split = description.split(self.shared.split.as_deref(), machine)?;
@@ -221,7 +219,7 @@ impl Args {
         Ok(Plan { pools, estimate, scored, search_on, retraining })
     }
 
-    /// Refuses orders and repairs that make no sense together, and --shard where rows depend on each other.
+    /// Refuses contradictory orders and repairs, and --shard if rows depend on each other.
     fn check(&self) -> anyhow::Result<()> {
         let is_search = self.order.is_empty() || self.order.iter().any(|order| order.is_search());
         for (is_so, reason) in [
@@ -257,7 +255,7 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses options that a preset or a repair has no use for.
+    /// Refuses options that do not apply to a preset or a repair.
     fn check_preset(&self) -> anyhow::Result<()> {
         let is_masked_otherwise =
             self.masking.rescale || self.masking.ablation.ablation != AblationKind::Zero;
@@ -277,7 +275,7 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses steps at which nothing can be measured.
+    /// Refuses settings that leave no step to measure.
     fn check_steps(&self, pools: &[Pool]) -> anyhow::Result<()> {
         let steps = self.preset.steps(self.percent);
         let orders = if self.order.is_empty() { &[Order::Importance][..] } else { &self.order };
@@ -300,7 +298,7 @@ impl Args {
         Ok(())
     }
 
-    /// Segments on which searches score head sets.
+    /// Returns the segments on which searches score head sets.
     fn search_on(
         &self,
         description: &Description,
@@ -323,7 +321,7 @@ impl Args {
             }
         }
         if !self.searches() {
-            return Ok(scored.clone()); // which no order uses
+            return Ok(scored.clone()); // unused
         }
         let dev = description.dev_split();
         let default = if dev == scored.split { description.train_split() } else { dev };
@@ -337,7 +335,7 @@ impl Args {
         self.order.is_empty() || self.order.iter().any(|order| order.is_search() && !order.is_trained())
     }
 
-    /// Identity of the rows; arguments are named as by the experiments that presets once were.
+    /// Returns the identity of the rows. Arguments keep the names from the experiments that presets replaced.
     fn identity(
         &self,
         subject: &dyn Subject,
@@ -365,7 +363,7 @@ impl Args {
         if is_methods || self.repair.contains(&Repair::Training) && self.preset != Preset::Retrain {
             arguments.push(("epochs", self.epochs.into()));
         }
-        // Earlier results, which had no other choice, do not name these.
+        // Omitted if default, because earlier results do not contain them.
         if self.unit == Unit::Group {
             arguments.push(("unit", "group".into()));
         }
@@ -390,7 +388,7 @@ impl Args {
         Ok(identity)
     }
 
-    /// The curves of each order over each pool, and the pools' floors.
+    /// Returns the curves of each order over each pool, and the floors of the pools.
     fn curves<'a>(&self, pools: &'a [Pool], orders: &[Order]) -> Vec<Curve<'a>> {
         let first = self.shared.seed();
         let seeds: Vec<u64> = (0..self.random_orders).map(|n| first.wrapping_add(n)).collect();
@@ -403,7 +401,7 @@ impl Args {
     }
 }
 
-/// Refuses to search on a split that is scored otherwise than the one that is reported.
+/// Refuses to search on a split whose metric differs from the reported split's.
 fn check_metrics(args: &Args, subject: &dyn Subject, on: &str, reported: &str) -> anyhow::Result<()> {
     let [by, reported_by] = [on, reported].map(|split| subject.metric(split));
     ensure!(

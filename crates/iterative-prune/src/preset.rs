@@ -1,38 +1,38 @@
-//! Presets: what is measured by default, under a name of its own.
+//! Presets: sets of defaults, each with its own name in result files.
 use clap::ValueEnum;
 use experiment::Steps;
 use heads::experiment::{COMPARE_METHODS, ITERATIVE_PRUNE, JOINT_SEARCH, PRUNE_AND_RETRAIN};
 use records::{Order, Repair};
 
-/// What is measured by default, and the name of the result file.
+/// Defaults of an experiment, and the name of its result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
     /// Pruning curves (Michel et al. 2019, Figures 3, 4 and 6)
     #[value(name = ITERATIVE_PRUNE.name)]
     Prune,
-    /// The same, with the model of each step retrained
+    /// Pruning curves with the model of each step trained further
     #[value(name = PRUNE_AND_RETRAIN.name)]
     Retrain,
-    /// All rankings and searches at equal numbers of heads, each with repairs, and what choosing costs. Heads are chosen on the split of
+    /// All rankings and searches at equal numbers of heads, each with repairs, and the cost of choosing. Heads are chosen on the split of
     /// --estimate-on, also by the oracle
     #[value(name = COMPARE_METHODS.name)]
     Methods,
-    /// A search for heads that can best be masked together, chosen on another split than the one that is scored
+    /// A search for heads that can best be masked together, on another split than the one that is scored
     #[value(name = JOINT_SEARCH.name)]
     Search,
 }
 
 /// Defaults of a preset.
 pub struct Defaults {
-    /// Rankings and searches; empty for all that are possible.
+    /// Rankings and searches; empty for all possible ones.
     pub orders: &'static [Order],
-    /// Repairs; empty if models are scored as they are.
+    /// Repairs; empty if models are scored without repair.
     pub repairs: &'static [Repair],
-    /// Share of heads that a step masks, in percent; `None` for the paper's.
+    /// Share of heads that a step masks, in percent; `None` for the paper's share.
     pub step_percent: Option<u64>,
     /// Maximum share of masked heads, in percent.
     pub percent: Option<u64>,
-    /// `true` if the model without any head has a row.
+    /// Adds a row with all heads masked.
     pub floor: bool,
 }
 
@@ -40,7 +40,7 @@ const PRUNE: Defaults =
     Defaults { orders: &[Order::Importance], repairs: &[], step_percent: None, percent: None, floor: true };
 
 impl Preset {
-    /// Name of the experiment in result files.
+    /// Returns the name of the experiment in result files.
     pub fn experiment(self) -> &'static str {
         match self {
             Self::Prune => ITERATIVE_PRUNE.name,
@@ -50,7 +50,7 @@ impl Preset {
         }
     }
 
-    /// Its defaults.
+    /// Returns its defaults.
     pub fn entry(self) -> Defaults {
         match self {
             Self::Prune => PRUNE,
@@ -68,7 +68,7 @@ impl Preset {
         }
     }
 
-    /// The steps that have a row, up to this percentage of the heads.
+    /// Returns the steps that have a row, up to this percentage of the heads.
     pub fn steps(self, percent: Option<u64>) -> Steps {
         match (self, percent) {
             (Self::Methods, _) => Steps::Inner,
@@ -77,7 +77,7 @@ impl Preset {
         }
     }
 
-    /// Returns true if the reversed ranking is measured too; importance has its complement wherever it is compared.
+    /// Returns true if the reversed ranking is measured too; importance has a complement in all presets but the search.
     pub fn has_complement(self, order: Order) -> bool {
         match self {
             Self::Prune | Self::Retrain => true,

@@ -1,4 +1,4 @@
-//! The whole commands on subjects that train in a second.
+//! The whole commands on setups that train in a second.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn ablate_one(folder: &Path, arguments: &[&str]) {
     command.args(["--resamples", "0"]).args(arguments).assert().success();
 }
 
-/// The rows of a curve by its name, such as `all/importance` or `all/random-5`.
+/// Returns the rows of a curve by its name, such as `all/importance` or `all/random-5`.
 fn curve<'a>(rows: &'a [CurveRow], name: &str) -> Vec<&'a CurveRow> {
     rows.iter().filter(|row| row.family() == name).collect()
 }
@@ -47,7 +47,7 @@ fn heads(row: &CurveRow) -> BTreeSet<&str> {
     row.masked_heads.split('+').filter(|name| !name.is_empty()).collect()
 }
 
-/// Nothing is masked at first and everything at last; between them sets are nested.
+/// Step 0 masks nothing and the last step everything; the sets in between are nested.
 #[test]
 fn curves_have_their_known_ends() {
     let folder = folder();
@@ -71,14 +71,14 @@ fn curves_have_their_known_ends() {
     assert_ne!(random[0][5].masked_heads, random[1][5].masked_heads);
     for (curve, turned) in whole.iter().zip(&turned) {
         assert_eq!(curve[10].score, floor[0].score, "all heads masked");
-        // 9 of 18 masked: what one side masks the other keeps
+        // with 9 of 18 masked, each side masks the heads that the other keeps
         assert!(heads(curve[5]).is_disjoint(&heads(turned[5])));
         assert!(heads(curve[10]).difference(&heads(curve[9])).all(|last| heads(turned[1]).contains(last)));
     }
 }
 
-/// One head masked is one row of `ablate-one`, which is measured as far as it is missing; the oracle's first head is the one
-/// that costs least. Results of another model serve no oracle, and stay as they are.
+/// A step with one masked head equals a row of `ablate-one`, whose missing rows are measured. The oracle masks first the head whose masking
+/// leaves the best score. Results of another model are not used, and stay as they are.
 #[test]
 fn the_first_step_is_a_row_of_ablate_one() {
     let folder = folder();
@@ -105,8 +105,8 @@ fn the_first_step_is_a_row_of_ablate_one() {
     assert_eq!(read(folder.path(), "results/tiny/ablate-one.csv"), before);
 }
 
-/// Figure 4: each type by itself, in one file with the curve over all. Of an option that is given twice the last one counts, as
-/// where `just reproduce-figure4` is given one that it has.
+/// Figure 4: each type has a curve in the file of the curve over all. If an option is given twice, the last one counts, as when `just
+/// reproduce-figure4` gets an option that it already sets.
 #[test]
 fn attention_types_have_curves_of_their_own() {
     let folder = folder();
@@ -129,7 +129,7 @@ fn attention_types_have_curves_of_their_own() {
     assert_eq!(curve(&rows, "all/importance").len(), 3);
 }
 
-/// Scores on the masked model differ from those on the intact one, and so does what is masked next; layers keep their heads.
+/// Scores on the masked model differ from those on the full model, and so do the heads chosen next; layers keep --keep-at-least heads.
 #[test]
 fn recomputed_scores_change_the_order() {
     let folder = folder();
@@ -160,7 +160,7 @@ fn recomputed_scores_change_the_order() {
     }
 }
 
-/// Without attention the first position sees only itself, so that all texts get one class: the score is the share of one.
+/// Without attention the first position sees only itself, so all texts get one class: the score is the share of that class.
 #[test]
 fn a_classifier_without_heads_gives_all_texts_one_class() {
     let folder = reviews();
@@ -181,7 +181,7 @@ fn a_classifier_without_heads_gives_all_texts_one_class() {
     );
 }
 
-/// Rows of an unfinished run that are of another order, as those of an oracle that was measured again would be, are refused.
+/// An unfinished run whose rows masked other heads, as after measuring the oracle again, is refused.
 #[test]
 fn a_killed_run_goes_on_to_the_file_of_an_unbroken_one() {
     let unbroken = folder();
@@ -190,14 +190,14 @@ fn a_killed_run_goes_on_to_the_file_of_an_unbroken_one() {
     let growing = |killed: &Path| killed.join(TABLE.replace(".csv", ".partial.csv"));
     let killed = loop {
         let killed = folder();
-        // The intact model's rows come first, one of each curve.
+        // The full model's rows come first, one per curve.
         let has_step = || {
             fs::read_to_string(growing(killed.path()))
                 .is_ok_and(|text| text.contains('+') && text.ends_with('\n'))
         };
         kill_when("iterative-prune", &arguments, killed.path(), has_step);
         if growing(killed.path()).exists() {
-            break killed; // else this process was not given the time to kill it
+            break killed; // otherwise it finished before it could be killed
         }
     };
     let growing = growing(killed.path());
@@ -243,7 +243,7 @@ fn arguments_that_make_no_sense_are_refused() {
     }
 }
 
-/// Every layer's normalised scores have norm 1; the oracle follows when `ablate-one` has run.
+/// Each layer's normalised scores have norm 1. The oracle's rows are added once `ablate-one` has run.
 #[test]
 fn importance_has_a_row_for_each_head_and_measure() {
     let folder = folder();

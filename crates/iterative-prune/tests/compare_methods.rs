@@ -1,4 +1,4 @@
-//! The preset `compare-methods` on subjects that train in a second.
+//! The preset `compare-methods` on setups that train in a second.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, 
 const PRESET: &str = "compare-methods";
 const TABLE: &str = "compare-methods.csv";
 
-/// The command of a preset, or another program.
+/// Returns the command of a preset, or another program.
 fn command(name: &str, folder: &Path, arguments: &[&str]) -> Command {
     let preset = ["--preset", name];
     let (program, preset) = if name == PRESET { ("iterative-prune", &preset[..]) } else { (name, &[][..]) };
@@ -26,7 +26,7 @@ fn scores<'a>(rows: impl Iterator<Item = &'a CurveRow>) -> BTreeMap<String, u64>
         .collect()
 }
 
-/// Without a repair and with means folded in, the rows are those of the program that does this alone.
+/// Rows without repair and rows with mean repair equal the rows that plain and mean-ablated `iterative-prune` gives.
 #[test]
 fn repairs_are_those_of_other_programs() {
     let folder = trained(CLASSIFIER, "ablate-one", &["--resamples", "0"]);
@@ -63,7 +63,7 @@ fn repairs_are_those_of_other_programs() {
     assert_eq!(read(folder, "results/tiny/compare-methods.csv"), before);
 }
 
-/// All methods that a subject has what they need for, the oracle of the split that heads are chosen on among them.
+/// The comparison includes all rankings and searches that the setup allows, and the oracle on the split on which heads are chosen.
 #[test]
 fn all_methods_are_compared_on_each_task() {
     for (subject, modules, follows_relevance) in [(TRANSLATOR, 3, true), (LANGUAGE_MODEL, 1, false)] {
@@ -98,8 +98,7 @@ fn all_methods_are_compared_on_each_task() {
     }
 }
 
-/// Models that are trained further stand beside the control, which has all heads; importance that is scored again on the model without
-/// the heads of the first step begins as importance does.
+/// Each curve with further training has the fine-tuned baseline as step 0.
 #[test]
 fn training_has_a_control() {
     let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
@@ -117,8 +116,8 @@ fn training_has_a_control() {
     );
 }
 
-/// Recomputed importance masks what `iterative-prune --recompute` masks, at the cost of one more pass for each step; the oracle under mean
-/// ablation begins with the two heads that cost least in its sweep.
+/// Recomputed importance masks the heads that `iterative-prune --recompute` masks and needs one more pass per step. The oracle with mean
+/// ablation starts with the two heads whose masking costs least in its sweep.
 #[test]
 fn choices_are_those_of_other_programs() {
     let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
@@ -144,8 +143,8 @@ fn choices_are_those_of_other_programs() {
     assert_eq!(of("oracle-mean")[0].masked_heads, least.names());
 }
 
-/// Of 6 heads 2, 3 and 5 are masked, by searches that score sets of 30 segments and by trainings of gates alone, which leave the weights
-/// as they are. What was chosen is not chosen again.
+/// Searches mask 2, 3 and 5 of 6 heads: by scoring sets on 30 segments, or by training only gates, which leaves the weights unchanged.
+/// Heads are not chosen again for another repair.
 #[test]
 fn sets_are_searched_for_and_trained_for_once() {
     let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
@@ -163,7 +162,7 @@ fn sets_are_searched_for_and_trained_for_once() {
         let counts = of(order).iter().map(|row| row.masked_heads.split('+').count()).collect::<Vec<_>>();
         assert_eq!(counts, [2, 3, 5], "{order}");
     }
-    // of 6, 5, ... heads each is tried beside those before
+    // each of the remaining 6, 5, ... heads is tried in addition to those chosen
     let greedy = [6 + 5, 6 + 5 + 4, 6 + 5 + 4 + 3 + 2].map(|sets| (30 + 30 * sets, 30, 0));
     let costs = |row: &&CurveRow| {
         let Cost { forward, backward, updates } = row.cost();

@@ -1,4 +1,4 @@
-//! The preset `joint-search` on subjects that train in a second.
+//! The preset `joint-search` on setups that train in a second.
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -12,7 +12,7 @@ fn run(name: &str, folder: &Path, arguments: &[&str]) {
     command(name, folder, arguments).assert().success();
 }
 
-/// The command of a preset, or another program.
+/// Returns the command of a preset, or another program.
 fn command(name: &str, folder: &Path, arguments: &[&str]) -> Command {
     let preset = ["--preset", name];
     let (program, preset) = if name == PRESET { ("iterative-prune", &preset[..]) } else { (name, &[][..]) };
@@ -25,7 +25,7 @@ fn masked(rows: &[CurveRow]) -> Vec<usize> {
     rows.iter().map(|row| row.masked).collect()
 }
 
-/// The first head of greedy search is the best single one on the split of the search; the row tells the test score.
+/// The first head of greedy search is the best single head on the search split; the row has its test score.
 #[test]
 fn greedy_search_begins_with_the_best_single_head() {
     let folder = trained(CLASSIFIER, "ablate-one", &["--resamples", "0"]);
@@ -47,7 +47,7 @@ fn greedy_search_begins_with_the_best_single_head() {
     assert_eq!(read(folder.path(), "results/tiny/joint-search.csv"), before);
 }
 
-/// From the importance order on, the score on the split of the search can only rise; here it does.
+/// Starting from the ranking by importance, the score on the search split can only rise; here it does.
 #[test]
 fn swap_search_improves_on_its_start() {
     let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
@@ -75,7 +75,7 @@ fn swap_search_improves_on_its_start() {
     }
 }
 
-/// A search maximises or minimises what its own split is scored by, which must be what is reported.
+/// A search optimises the metric of its own split, which must be the reported metric.
 #[test]
 fn splits_of_different_metrics_are_not_mixed() {
     let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--resamples", "0"]);
@@ -90,7 +90,7 @@ fn splits_of_different_metrics_are_not_mixed() {
     assert!(found.len() == 2 && found.iter().all(|row| row.metric.name() == "accuracy"));
 }
 
-/// The preset is a set of defaults: the same search is a curve among rankings, and its sets can be repaired.
+/// A preset only sets defaults: the search gives an equal curve among other orders, and its sets can be repaired.
 #[test]
 fn a_search_finds_the_same_heads_under_any_preset() {
     let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);

@@ -1,4 +1,4 @@
-//! The whole chain on language models: training from scratch, and every experiment.
+//! Language models from training to every experiment.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn signature(folder: &Path, file: &str) -> Signature {
     Signature::read(&folder.join("results/tiny").join(file)).unwrap().unwrap()
 }
 
-/// As little as speed-bench can time.
+/// Minimal settings for speed-bench.
 const TIMED: [&str; 10] =
     ["--batch-size", "2", "--repeats", "2", "--minutes", "0", "--estimate-limit", "20", "--limit", "first:6"];
 
@@ -32,7 +32,7 @@ fn heads_of_a_language_model_are_scored_by_nats_and_by_choices() {
     let by_choices: Vec<AblationRow> = rows(folder.path(), "ablate-one-agreement.csv");
     assert_eq!((by_nats.len(), by_choices.len()), (8, 8));
     assert!(by_nats.iter().all(|row| row.metric.name() == "nats" && row.attention == "self"));
-    // 320 tokens at random cost ln 320 = 5.77 nats each
+    // 320 random tokens cost ln 320 = 5.77 nats each
     assert!(by_nats[0].base_score > 1.0 && by_nats[0].base_score < 5.5, "{}", by_nats[0].base_score);
     assert!(
         by_choices.iter().all(|row| row.metric.name() == "accuracy" && (0.0..=100.0).contains(&row.score))
@@ -65,7 +65,7 @@ fn every_experiment_takes_a_language_model() {
     assert!(message.contains("`test` is scored by nats, `agreement` by accuracy"), "{message}");
 }
 
-/// By head, with intervals around the means; the least go first. Texts have no choices.
+/// Each head has an interval around its mean, and the lowest heads are masked first. Plain texts have no choices to attribute.
 #[test]
 fn logits_of_choices_of_two_are_attributed_to_heads() {
     let folder = language_model();
@@ -120,7 +120,7 @@ fn texts_are_continued_with_and_without_heads() {
     assert!(message.contains("cannot be continued by 96 tokens: the model has 96 positions"), "{message}");
 }
 
-/// Without heads, the model has more nats, and orders mask what costs the fewest of them first.
+/// Masking costs nats, and the oracle masks first the heads that cost the fewest.
 #[test]
 fn the_oracle_masks_first_what_costs_the_fewest_nats() {
     let folder = language_model();
@@ -137,7 +137,7 @@ fn the_oracle_masks_first_what_costs_the_fewest_nats() {
     }
 }
 
-/// In windows of one token that begin anew, every token is predicted from the symbol alone: "QQQQ" costs as much per token as "Q".
+/// In windows of one token with `begin`, every token is predicted from BOS alone: "QQQQ" costs as many nats per token as "Q".
 #[test]
 fn windows_that_begin_anew_forget_what_stood_before() {
     let folder = language_model();
@@ -185,7 +185,7 @@ fn bos_precedes_contexts_if_the_tokenizer_adds_it() {
     assert_eq!(asked(&plain, context, ""), None);
 }
 
-/// Questions of a file of one's own, and a description, a window or a question that cannot be.
+/// Asks questions from a user's file; an invalid description, window or question is refused.
 #[test]
 fn questions_of_a_file_are_asked_as_described() {
     let folder = language_model();
@@ -222,7 +222,7 @@ fn questions_of_a_file_are_asked_as_described() {
     }
 }
 
-/// Heads that share keys and values are masked together, whatever ranks them.
+/// Heads that share keys and values are masked together, even by a random order.
 #[test]
 fn random_orders_mask_whole_groups() {
     let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);

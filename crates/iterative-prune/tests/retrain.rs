@@ -1,4 +1,4 @@
-//! Curves whose models are trained further, on subjects that train in a second.
+//! Curves with further training, on setups that train in a second.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, read, rows
 
 const TABLE: &str = "results/tiny/prune-and-retrain.csv";
 
-/// Weights depend on the number of threads.
+/// Fixes the number of threads, on which the weights depend.
 const ARGUMENTS: [&str; 6] = ["--resamples", "99", "--threads", "2", "--estimate-limit", "40"];
 
 fn folder(spec: &'static str) -> TempDir {
@@ -31,7 +31,7 @@ fn found(folder: &Path) -> Vec<CurveRow> {
     rows(folder, "prune-and-retrain.csv")
 }
 
-/// The same steps as without training, each after as many updates; step 0 and the last are the same model whatever the order.
+/// The steps equal those without training, and each costs an equal number of updates. Step 0 and the last step do not depend on the order.
 #[test]
 fn each_step_is_trained_on() {
     let folder = folder(TRANSLATOR);
@@ -73,7 +73,7 @@ fn each_step_is_trained_on() {
     assert!(found(folder.path()).iter().all(|row| row.p_value.is_none() && row.updates > Some(0)));
 }
 
-/// One model, whichever command trains it: three of six heads by importance, and all.
+/// The controls of `train-gates` are these models too: all heads, and three of six heads by importance.
 #[test]
 fn a_step_is_the_control_of_trained_gates() {
     let folder = folder(TRANSLATOR);
@@ -98,7 +98,7 @@ fn a_step_is_the_control_of_trained_gates() {
     }
 }
 
-/// Equal seeds give equal bytes, also when one of the two runs is killed after its first row.
+/// Equal seeds give equal bytes, even if a run is killed after its first row.
 #[test]
 fn a_killed_run_goes_on_to_the_file_of_an_unbroken_one() {
     let arguments = ["--order", "random", "--random-orders", "1", "--step-percent", "34", "--retrain", "1"];
@@ -109,7 +109,7 @@ fn a_killed_run_goes_on_to_the_file_of_an_unbroken_one() {
     kill_when("iterative-prune", &[&ARGUMENTS[..], &arguments].concat(), killed.path(), || lines() > 2);
     command(killed.path(), &arguments).assert().success();
     assert_eq!(read(killed.path(), TABLE), read(unbroken.path(), TABLE));
-    // what is there is used: nothing is trained again
+    // existing rows are used, so nothing is trained again
     fs::remove_dir_all(killed.path().join("data/models/tiny.tuned")).unwrap();
     command(killed.path(), &arguments).assert().success();
     assert!(!killed.path().join("data/models/tiny.tuned").exists());

@@ -1,4 +1,4 @@
-//! The whole command in shards, and joined, on a subject that trains in a second.
+//! The whole command in shards, and merged, on a setup that trains in a second.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Artefacts: a table or a figure, or some that belong together.
+//! Artefacts: tables and figures that one command draws.
 use std::path::PathBuf;
 
 use crate::findings::{LeftOut, Result, ResultFile, Source};
@@ -9,14 +9,14 @@ use crate::view::Asked;
 /// Results that an artefact is drawn from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reads {
-    /// Results of an experiment; a command of its own draws one file of them.
+    /// Results of an experiment, of which a single command draws one file.
     Each(&'static str),
-    /// Files that are chosen in another way.
+    /// Files chosen by a function.
     Files(fn(&Source, &Asked<'_>) -> Result<Vec<ResultFile>>),
 }
 
 impl Reads {
-    /// Returns all files, possibly none, or those that a single command draws.
+    /// Returns all files, possibly none, or only those that a single command draws.
     fn files(self, source: &Source, asked: &Asked<'_>) -> Result<Vec<ResultFile>> {
         match self {
             Self::Each(experiment) if asked.is_all => source.all(experiment),
@@ -38,33 +38,32 @@ pub mod chapter {
     pub const OTHER_DATA: &str = "Other data";
     pub const SPEED: &str = "Speed";
     pub const TRAINING: &str = "During training";
-    /// All headings, in the order of a report.
+    /// All headings, in report order.
     pub const ALL: [&str; 9] =
         [SINGLE_HEADS, BEST_HEADS, MORE_AND_MORE, ORDERS, FUNCTIONS, GATES, OTHER_DATA, SPEED, TRAINING];
 }
 
 pub(crate) type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
 
-/// One table or figure, or some that belong together.
+/// A table or figure, or several that belong together.
 pub struct Artefact {
     /// The command that draws it.
     pub name: &'static str,
-    /// The recipe that measures it first.
+    /// The recipe that measures its results.
     pub recipe: &'static str,
     /// Its heading in a report.
     pub chapter: &'static str,
-    /// A description.
+    /// A description for help texts and reports.
     pub about: &'static str,
     reads: Reads,
     draw: Draw,
     pub(crate) alias: Option<&'static str>,
     detail: Option<&'static str>,
-    /// Options of the command in addition to those of all.
+    /// Additional options of the command: `attention`, `with_figure`, `against`.
     pub(crate) options: &'static [&'static str],
 }
 
 impl Artefact {
-    /// - `draw`: draws what it reads, file by file
     pub(crate) const fn new(
         [name, recipe, chapter]: [&'static str; 3],
         about: &'static str,
@@ -74,28 +73,26 @@ impl Artefact {
         Self { name, recipe, chapter, about, reads, draw, alias: None, detail: None, options: &[] }
     }
 
-    /// With another name of its command.
+    /// Adds another name of the command.
     pub(crate) const fn also(self, alias: &'static str) -> Self {
         Self { alias: Some(alias), ..self }
     }
 
-    /// With more on what it shows.
+    /// Adds a detail to the full description.
     pub(crate) const fn detail(self, detail: &'static str) -> Self {
         Self { detail: Some(detail), ..self }
     }
 
-    /// With these options of its command: `attention`, `with_figure`, `against`.
     pub(crate) const fn options(self, options: &'static [&'static str]) -> Self {
         Self { options, ..self }
     }
 
-    /// A description with all details.
+    /// Returns the description with all details.
     pub fn described(&self) -> String {
         [self.about].into_iter().chain(self.detail).collect::<Vec<_>>().join("; ")
     }
 
-    /// Sheets of all files that are meant, each with its folder; absent if there was no such file. Sheets of one
-    /// folder and name share their files, as those of heads that were chosen on several splits.
+    /// Draws all requested files, with their folders; merges sheets with equal folder and name. `None` if there was no file.
     pub fn sheets(
         &self,
         source: &Source,

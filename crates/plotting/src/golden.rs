@@ -1,5 +1,4 @@
-//! Everything that is drawn of a small folder of made-up results, beside golden files. `GOLDEN=write cargo test -p plotting`
-//! writes these anew.
+//! Compares everything drawn from synthetic results with golden files; `GOLDEN=write cargo test -p plotting` updates them.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +35,7 @@ fn sheets(folders: &Folders) -> Vec<(String, Sheet)> {
     sheets
 }
 
-/// A chart as text: a line for each of its fields, and for each layer.
+/// Formats a chart as text, with a line per field and per layer.
 fn text(chart: &Chart) -> String {
     fn rounded(value: Value) -> Value {
         match value {
@@ -80,7 +79,7 @@ fn what_is_drawn_is_what_the_golden_files_say() {
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
         let [markdown, latex] =
             ["md", "tex"].map(|extension| sheet.document(extension, &Format::ALL).unwrap());
-        // pdflatex knows few other characters, and which depends on its packages
+        // pdflatex supports few other characters, and which depends on its packages
         let foreign = latex.lines().find(|line| !line.is_ascii());
         assert_eq!(foreign, None, "{name}: `latex` in documents.rs has no command for a character");
         texts.insert(name.clone(), [markdown, latex, terminal, charts].join("\n=====\n"));
@@ -108,12 +107,11 @@ fn summary_page() -> String {
     summary::page(&all, CRITERION).unwrap().unwrap()
 }
 
-/// The page without its head.
 fn without_head(page: &str) -> String {
     page[page.find("## ").unwrap()..].to_owned()
 }
 
-/// The template has the heads of its tables, Rust their rows.
+/// The template has the table headings, the Rust code the rows.
 #[test]
 fn tables_of_the_summary_have_as_many_cells_as_heads() {
     let page = summary_page();
@@ -133,7 +131,7 @@ fn every_table_of_the_summary_is_explained_in_at_most_forty_words() {
     assert!(long.is_empty(), "{long:?}");
 }
 
-/// A folder of results may have any name; it stands in front of what could not be checked.
+/// A results folder may have any name, which appears in the list of unchecked files.
 #[test]
 fn names_of_folders_show_as_themselves_in_the_summary() {
     let results = tempfile::tempdir().unwrap();

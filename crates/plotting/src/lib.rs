@@ -1,8 +1,8 @@
-//! From results to pages: Markdown, LaTeX and terminal tables, SVG and PNG figures, the summary and HTML reports. Links no libtorch.
+//! Turns results into Markdown, LaTeX and terminal tables, SVG and PNG figures, the summary and HTML reports. Does not link libtorch.
 //!
-//! [`findings`] reads results and answers questions about them. [`artefacts`] has a file for each table and figure, which turns answers
-//! into plain values, a `Table` or a `Chart` of the crate `charts`, and the list of all. The commands and [`report`] draw what is in the
-//! list. [`view`] has what artefacts share.
+//! [`findings`] reads results and answers questions about them. [`artefacts`] has a file per table or figure, which turns answers into a
+//! `Table` or `Chart` of the crate `charts`, and lists all of them; [`view`] holds their shared parts. The commands and [`report`] draw
+//! what is listed.
 pub mod artefact;
 pub mod artefacts;
 mod command;

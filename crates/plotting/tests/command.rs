@@ -1,4 +1,4 @@
-//! The binary, from the outside: files, exit codes and messages. The results are made up, those of `golden.rs`.
+//! Tests the binary on the synthetic results of `golden.rs`: files, exit codes and messages.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use assert_cmd::Command;
 use tempfile::TempDir;
 use test_support::made_up_results;
 
-/// Exit code, stdout and stderr of a command in the folder that holds `results`.
+/// Returns exit code, stdout and stderr of a command in the folder that contains `results`.
 fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
     let mut command = Command::cargo_bin("plotting").unwrap();
     command.current_dir(folder.path()).args(arguments.split(' '));
@@ -51,10 +51,10 @@ fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
     assert!(!outdated.exists());
 }
 
-/// As while `train-gates` writes it, or where lines were lost.
+/// An epoch may lack heads while `train-gates` writes it, or if lines were lost.
 #[test]
 fn an_epoch_without_all_heads_is_left_out_of_a_film() {
-    // without its last epoch, the film in which one head is kept is no longer the one with about a quarter of its gates open
+    // without its last epoch, the model that keeps one head is no longer the one with about a quarter of its gates open
     let last = ["to keep 3 heads", "open gates before: 5.7, epoch 1: 5.2, epoch 2: 4.2."];
     let first = ["to keep 1 head", "open gates epoch 1: 4.8, epoch 2: 3.1."];
     for (epoch, shown) in [(2, last), (0, first)] {
@@ -103,7 +103,7 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     }
 }
 
-/// The cells of the lines of a table.
+/// Splits the lines of a table into cells.
 fn cases<const N: usize>(table: &str) -> Vec<[String; N]> {
     let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     table.trim().lines().map(|line| cells(line).try_into().unwrap()).collect()
@@ -139,7 +139,7 @@ table2 tiny-language --against dev | 2 | unexpected argument '--against'
     }
 }
 
-/// Results of which one file is other than it was.
+/// Copies the synthetic results and edits one file.
 fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
     let folder = made_up_results();
     let path = folder.path().join("results").join(file);
@@ -149,7 +149,7 @@ fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What a row can be is tested in `records`.
+/// Which rows are valid is tested in `records`.
 #[test]
 fn bad_rows_are_named_in_one_line() {
     for [command, file, from, to, expected] in cases(
@@ -182,7 +182,7 @@ fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
     for (stands_for, figure, warning) in [
         ("mnli", "figure3.svg", ""),
         ("sst2", "figure6.svg", ""),
-        // its metric is accuracy, and not F1
+        // its metric is accuracy instead of F1
         ("mrpc", "figure6.svg", ""),
         ("bert", "figure6.svg", "tiny-inference.toml`: unknown variant `bert`, expected one of `wmt`"),
     ] {
@@ -196,7 +196,7 @@ fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
     }
 }
 
-/// A folder that was copied under another name has the signatures of the first.
+/// Files copied from another setup keep its signatures.
 #[test]
 fn results_of_another_subject_are_not_drawn_as_its_own() {
     let folder = made_up_results();
@@ -210,7 +210,7 @@ fn results_of_another_subject_are_not_drawn_as_its_own() {
     assert!(code == 0 && stderr.contains(expected), "{stderr}");
 }
 
-/// One file at fault is named, and everything else is drawn.
+/// A faulty file is named, and everything else is drawn.
 #[test]
 fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_by_name() {
     for (file, from, to, expected) in [
@@ -246,7 +246,7 @@ fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_
     );
 }
 
-/// A folder in the place of a file hides no other file; where there is no other, nothing is drawn.
+/// A folder in place of a file hides no other file; if nothing else can be drawn, the exit code is 1.
 #[test]
 fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
     let folder = made_up_results();
@@ -273,7 +273,7 @@ fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
     assert!(code == 1 && stderr.contains("nothing can be drawn"), "{stderr}");
 }
 
-/// The first row of a run that has just begun: without a curve there is no figure.
+/// A run that has just begun has only its first row: without a curve there is no figure.
 #[test]
 fn a_training_with_no_heads_masked_yet_has_no_figure() {
     let folder = made_up_results();
@@ -290,7 +290,7 @@ fn a_training_with_no_heads_masked_yet_has_no_figure() {
     );
 }
 
-/// The rows of a run that is going on are in a file of their own, which is drawn where it is named.
+/// The rows of a run in progress are in a separate file, which is drawn if it is named.
 #[test]
 fn what_is_not_finished_says_so() {
     let from = "\"duration_seconds\": 1.0";
@@ -312,7 +312,7 @@ fn what_is_not_finished_says_so() {
     );
 }
 
-/// A comparison of sweeps that were measured again, and a search on another model, say nothing true of what is there.
+/// A comparison of sweeps that have changed since, and a search on another model, do not describe the current results.
 #[test]
 fn comparisons_and_searches_of_other_runs_are_left_out() {
     let weights =

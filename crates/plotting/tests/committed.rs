@@ -1,4 +1,4 @@
-//! What is committed under `results/`: made by code that anyone can check out, and no more than the pages need.
+//! Checks what is committed under `results/`: made by code that anyone can check out, and no more than the pages need.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use std::collections::BTreeSet;
@@ -15,14 +15,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Lines that git prints; `None` outside a repository.
+/// Returns the lines that git prints; `None` outside a repository.
 fn git(arguments: &[&str]) -> Option<Vec<String>> {
     let output = Command::new("git").arg("-C").arg(root()).args(arguments).output().ok()?;
     let lines = String::from_utf8(output.stdout).ok()?.lines().map(str::to_owned).collect();
     output.status.success().then_some(lines)
 }
 
-/// Files below `results/` that git knows of, and those that are new and not ignored.
+/// Returns the files below `results/` that git tracks, and new ones that are not ignored.
 fn committed() -> Option<Vec<String>> {
     let mut files = git(&["ls-files", "--cached", "--others", "--exclude-standard", "results"])?;
     files.retain(|file| root().join(file).exists());

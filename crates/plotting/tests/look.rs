@@ -1,4 +1,4 @@
-//! Pages of a text, by what a parser makes of them. `LOOK_PAGES` names a folder where they stay, for the test in a browser.
+//! Tests pages of a text with an HTML parser. `LOOK_PAGES` names a folder in which they stay, for the test in a browser.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,12 @@ use test_support::made_up_results;
 
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>&\"'\u{1b}[2J\u{202e}";
 
-/// Heads of a model.
 fn heads(attention: Attention, layers: usize, heads: usize) -> Vec<HeadId> {
     let of_layer = |layer| (0..heads).map(move |head| HeadId::from_index(attention, layer, head));
     (0..layers).flat_map(of_layer).collect()
 }
 
-/// Maps in which a query gives more to keys near a place that depends on layer and head: each row adds up to 1.
+/// Returns maps in which a query attends most to keys near a position that depends on layer and head; rows add up to 1.
 fn maps(attention: Attention, [queries, keys]: [&[&str]; 2], layers: usize, heads: usize) -> AttentionMaps {
     let is_causal = matches!(attention, Attention::DecDec);
     let layer = |layer: usize| {
@@ -40,7 +39,7 @@ fn maps(attention: Attention, [queries, keys]: [&[&str]; 2], layers: usize, head
     AttentionMaps { attention, queries: owned(queries), keys: owned(keys), is_causal, layers }
 }
 
-/// Where pages go: a folder that stays, or one that does not outlive the test.
+/// Returns the path of a page: in the folder of `LOOK_PAGES`, or in a temporary one.
 fn page(name: &str, beside: &Path) -> PathBuf {
     std::env::var_os("LOOK_PAGES").map_or(beside.to_owned(), PathBuf::from).join(name)
 }
@@ -60,7 +59,7 @@ fn parsed(path: &Path) -> (Html, Value) {
     (page, data)
 }
 
-/// The translator of the made-up results, on a text that would like to be more than that.
+/// The translator of the synthetic results, on a text that tries to inject markup.
 #[test]
 fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
     let folder = made_up_results();
@@ -97,7 +96,7 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
     assert_eq!((tokens[2].as_str(), data["maps"][1]["queries"][1].as_str()), (Some("↵"), Some("␣␣")));
     assert!(tokens[3].as_str().unwrap().contains("\\u{1b}"), "{tokens}");
 
-    // the third query of the second head: 255 times the square roots of its weights; of a decoder what it sees
+    // the third query of the second head: 255 times the square roots of its weights, only for visible keys in a decoder
     for (place, skipped, seen) in [(0, 5 * 5 + 2 * 5, 5), (2, 10 + 3, 3)] {
         let bytes = BASE64_STANDARD.decode(data["maps"][place]["layers"][1].as_str().unwrap()).unwrap();
         let AttentionMaps { keys, queries, layers, .. } = &maps[place];
@@ -114,7 +113,7 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
     for fact in ["change of BLEU", "95% interval", "verdict", "what it does"] {
         assert!(found.iter().any(|name| name == fact), "{fact}: {found:?}");
     }
-    // the same sweep under another name is one of another kind
+    // a copy of the sweep serves as one of another kind of ablation
     let own = folder.path().join("results/tiny-translation");
     let signature = fs::read_to_string(own.join("ablate-one.json")).unwrap();
     let mut signature: Value = serde_json::from_str(&signature).unwrap();

@@ -76,7 +76,7 @@ impl Row {
         }
     }
 
-    /// The cell of a head in Table 1, as the terminal shows it.
+    /// Returns the cell of a head in Table 1 as printed in a terminal.
     fn printed(&self, places: usize) -> String {
         let mark = match self.verdict() {
             "needed" => "!",
@@ -97,17 +97,17 @@ fn rows(file: &str) -> Vec<Row> {
     csv::Reader::from_path(path).unwrap().deserialize().map(|row| Row(row.unwrap())).collect()
 }
 
-/// The sweep of a subject, or that in a file.
+/// Returns the sweep of a setup, or the sweep in a file.
 fn sweep(subject: &str) -> Vec<Row> {
     if subject.contains('/') { rows(subject) } else { rows(&format!("{subject}/ablate-one")) }
 }
 
-/// The curves of a subject, or those in a file.
+/// Returns the curves of a setup, or the curves in a file.
 fn curves(subject: &str) -> Vec<Row> {
     if subject.contains('/') { rows(subject) } else { rows(&format!("{subject}/iterative-prune")) }
 }
 
-/// The first row whose columns have these values, `masked=39`; of a head by its name, `head=self:2:2`.
+/// Returns the first row whose columns have these values, such as `masked=39`; heads are named by `head=self:2:2`.
 fn find(file: &str, conditions: &[&str]) -> Row {
     let holds = |row: &Row, condition: &str| match condition.split_once('=').unwrap() {
         ("head", name) => row.head() == name,
@@ -118,7 +118,7 @@ fn find(file: &str, conditions: &[&str]) -> Row {
     rows.find(|row| conditions.iter().all(|condition| holds(row, condition))).unwrap()
 }
 
-/// A number, by what it is, the subject or file that it is of, and digits after the point.
+/// Computes a number from its kind, the setup or file, and decimals.
 fn number(words: &[&str]) -> String {
     let digits = |text: &str| text.parse().unwrap();
     let share = |subject, keeps: fn(&Row) -> bool| percent(share(subject, "importance", "", keeps));
@@ -300,7 +300,7 @@ fn number(words: &[&str]) -> String {
     }
 }
 
-/// Files in which criteria are compared with importance, one setup each.
+/// Files that compare criteria with importance, one per setup.
 const METHODS: [&str; 5] = [
     "demo-translation/replicate-7/compare-methods",
     "demo-language/replicate-6/compare-methods",
@@ -309,7 +309,7 @@ const METHODS: [&str; 5] = [
     "smollm2-135m-instruct/compare-methods-first-150",
 ];
 
-/// Areas of all criteria in each file, which take seconds to compare.
+/// Areas of all criteria in each file, computed once since they take seconds.
 static AREAS: LazyLock<BTreeMap<&str, Vec<MethodArea>>> = LazyLock::new(|| {
     let of = |file: &&'static str| {
         let methods = Methods::read(result_file(file, experiment::METHODS), &mut LeftOut::default()).unwrap();
@@ -318,7 +318,7 @@ static AREAS: LazyLock<BTreeMap<&str, Vec<MethodArea>>> = LazyLock::new(|| {
     METHODS.iter().map(of).collect()
 });
 
-/// Area of a criterion after a repair; `None` if it was not measured there.
+/// Returns the area of a criterion after a repair; `None` if it was not measured there.
 fn area(file: &str, order: &str, repair: &str) -> Option<&'static MethodArea> {
     let is_it = |own: &&MethodArea| {
         let Repaired { repair: after, curve } = own.method;
@@ -336,13 +336,13 @@ fn area_over_importance(file: &str, order: &str) -> Option<f64> {
     Some(if over.p_value? < 0.01 { gain.signum() } else { 0.0 })
 }
 
-/// A file of an experiment, by its path in `results/` without the extension.
+/// Returns a file of an experiment by its path in `results/` without the extension.
 fn result_file(name: &str, experiment: &str) -> ResultFile {
     let Folders { results, experiments } = folders();
     Source::File { path: results.join(name).with_extension("csv"), experiments }.one(experiment).unwrap()
 }
 
-/// The sweep in a file, and what judges it.
+/// Returns the sweep in a file and its judge.
 fn judged(file: &str) -> (Ablations, Judge) {
     let criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
     let sweep = Ablations::read(result_file(file, experiment::SWEEP)).unwrap();
@@ -350,14 +350,14 @@ fn judged(file: &str) -> (Ablations, Judge) {
     (sweep, judge)
 }
 
-/// Kinds of ablation next to the sweep with zeros in a file, and their differences from zeros.
+/// Returns the kinds of ablation next to the sweep in a file, and their differences from zero ablation.
 fn kinds(file: &str) -> (Kinds, Vec<KindContrast>) {
     let found = Kinds::read(result_file(file, experiment::SWEEP)).unwrap().unwrap();
     let contrasts = found.contrasts_with_zero().unwrap();
     (found, contrasts)
 }
 
-/// The runs of a recipe with different seeds, and what judges them.
+/// Returns the runs of a recipe with different seeds, and their judge.
 fn replicates(subject: &str) -> (Replicates, Judge) {
     let criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
     let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
@@ -366,7 +366,7 @@ fn replicates(subject: &str) -> (Replicates, Judge) {
     (found, judge)
 }
 
-/// What the heads of layer 2 of `demo-induction` cost, all eight of which are induction heads.
+/// Returns the range of costs of the heads in layer 2 of `demo-induction`, all eight of which are induction heads.
 fn induction() -> String {
     let scores = rows("demo-induction/named-heads").into_iter();
     let of_layer: Vec<Row> =
@@ -378,7 +378,7 @@ fn induction() -> String {
     [costs[0], costs[7]].map(|cost| fixed(cost, 2)).join(" to ")
 }
 
-/// A sentence with its numbers.
+/// Fills the holes of a sentence with numbers.
 fn filled(sentence: &str) -> String {
     let mut parts = sentence.split('{');
     let mut text = parts.next().unwrap().to_owned();
@@ -389,14 +389,14 @@ fn filled(sentence: &str) -> String {
     text
 }
 
-/// Refuses a page that does not say one of these sentences.
+/// Checks that a page contains these sentences.
 fn check_says(page: &str, text: &str, sentences: &[&str]) {
     let missing: Vec<_> =
         sentences.iter().map(|fact| filled(fact)).filter(|fact| !text.contains(fact)).collect();
     assert!(missing.is_empty(), "{page} should say {missing:#?}");
 }
 
-/// The file of a sweep; `significance-mrpc` is the one whose predictions are stored.
+/// Returns the file of a sweep; `significance-mrpc` is the one whose predictions are stored.
 fn path_of(sweep: &str) -> PathBuf {
     match sweep {
         "significance-mrpc" => root().join("crates/significance/tests/minilm-mrpc/ablate-one-msr_test.csv"),
@@ -404,7 +404,7 @@ fn path_of(sweep: &str) -> PathBuf {
     }
 }
 
-/// A sweep replayed as if heads left it once decided: segments, share of passes in percent, or `71 of 72` equal verdicts.
+/// Replays a sweep as if heads left it once decided: segments, share of passes in percent, or `71 of 72` equal verdicts.
 fn replayed(what: &str, sweep: &str, bounds: &str) -> String {
     let bounds = Spending::ALL.into_iter().find(|own| own.name() == bounds).unwrap();
     let found = significance::replay(&path_of(sweep), bounds, what == "helped").unwrap().unwrap();
@@ -415,14 +415,14 @@ fn replayed(what: &str, sweep: &str, bounds: &str) -> String {
     }
 }
 
-/// Heads of a sweep that stops, by their verdicts after the look at this many segments: `| 15 | 125 | 22 |`.
+/// Counts verdicts in a sweep that stops early, after the look at this many segments: `| 15 | 125 | 22 |`.
 fn after(sweep: &str, size: usize) -> String {
     let (found, judge) = judged(sweep);
     let Verdicts { needed, dispensable, undecided } = found.verdicts_after(judge, size);
     format!("| {needed} | {dispensable} | {undecided} |")
 }
 
-/// Median over heads of the correlation of effects and predictions.
+/// Returns the median over heads of the correlation between effects and predictions.
 fn median_correlation(sweep: &str) -> f64 {
     let rows: Vec<records::AblationRow> = records::read_complete(&path_of(sweep)).unwrap();
     let mut all: Vec<f64> = rows.iter().filter_map(|row| row.correlation).collect();
@@ -430,12 +430,12 @@ fn median_correlation(sweep: &str) -> f64 {
     median(&all).unwrap()
 }
 
-/// The heads of one attention type, masked alone.
+/// Returns the heads of one attention type, masked alone.
 fn family(subject: &str, attention: &str) -> Vec<Row> {
     sweep(subject).into_iter().filter(|row| row.text("attention") == attention).collect()
 }
 
-/// `2 of 72`: heads of a sweep that are significant when masked alone.
+/// Counts the heads of a sweep that are significant when masked alone: `2 of 72`.
 fn significant(subject: &str, attention: &str) -> String {
     let heads = family(subject, attention);
     format!("{} of {}", heads.iter().filter(|row| row.is_significant()).count(), heads.len())
@@ -447,7 +447,7 @@ fn greatest_loss(subject: &str, digits: usize) -> String {
     format!("{}%", fixed(losses.fold(0.0, f64::max), digits))
 }
 
-/// Of the heads of all attention types the percentage that can go along an order, by the rule that a step must keep.
+/// Returns the percentage of all heads that can be masked along a ranking while each step satisfies `keeps`.
 fn share(subject: &str, order: &str, seed: &str, keeps: impl Fn(&Row) -> bool) -> f64 {
     let rows = curves(subject);
     let of_curve = |row: &&Row| {
@@ -471,14 +471,14 @@ fn percent(share: f64) -> String {
     if share == 0.0 { "none".to_owned() } else { format!("{}%", fixed(share, 0)) }
 }
 
-/// The score left with this many heads of one attention type masked by importance.
+/// Returns the score with this many heads of one attention type masked by importance.
 fn left(subject: &str, attention: &str, masked: &str) -> f64 {
     let conditions = [&format!("attention={attention}"), "order=importance", "complement=false"];
     let masked = format!("masked={masked}");
     find(&format!("{subject}/iterative-prune"), &[&conditions[..], &[&masked]].concat()).number("score")
 }
 
-/// The best head of each layer, kept alone.
+/// Returns the best head of each layer, kept alone.
 fn best_heads(subject: &str) -> Vec<Row> {
     let mut best: BTreeMap<String, Row> = BTreeMap::new();
     for row in rows(&format!("{subject}/ablate-all-but-one")) {
@@ -490,7 +490,7 @@ fn best_heads(subject: &str) -> Vec<Row> {
     best.into_values().collect()
 }
 
-/// `0.64`, of the changes by single heads on two splits, without some of the heads.
+/// Correlates the effects of single heads on two splits, except some heads: `0.64`.
 fn correlation(subject: &str, other: &str, without: &[&str]) -> String {
     let second: BTreeMap<String, f64> = rows(&format!("{subject}/ablate-one-{other}"))
         .iter()
@@ -503,7 +503,7 @@ fn correlation(subject: &str, other: &str, without: &[&str]) -> String {
     fixed(pearson(&x, &y).unwrap().coefficient, 2)
 }
 
-/// The loss of a retrained model against the one that was retrained with all heads, and its interval, by importance.
+/// Returns the loss of a retrained model compared with the one retrained with all heads, and its interval, by importance.
 fn retrained(subject: &str, masked: usize, complement: bool) -> [f64; 3] {
     let file = Source::subject(&folders(), subject).one(experiment::RETRAINED).unwrap();
     let retrained = Retrained::read(file, &mut LeftOut::default()).unwrap();
@@ -517,14 +517,14 @@ fn retrained(subject: &str, masked: usize, complement: bool) -> [f64; 3] {
     [-gains[0], -gains[1].max(gains[2]), -gains[1].min(gains[2])]
 }
 
-/// The largest chance, over the steps by importance, that heads which cost nothing would be shown to be dispensable.
+/// Returns the highest power over the steps by importance: the chance that heads without a cost would be shown to be dispensable.
 fn power(subject: &str) -> f64 {
     let rows = curves(subject);
     let of_curve = rows.iter().filter(|row| row.text("order") == "importance");
     of_curve.map(|row| row.number("power")).fold(0.0, f64::max)
 }
 
-/// `0.69`: the greatest r that the noise of the standard split and another one allows, without some of the heads.
+/// Returns the maximum r that the noise of the standard split and another one allows, except some heads: `0.69`.
 fn allowed_by_noise(subject: &str, other: &str, without: &[&str]) -> String {
     let reliability = |split: &str| {
         let file = result_file(&format!("{subject}/{split}"), experiment::SWEEP);
@@ -538,7 +538,7 @@ fn allowed_by_noise(subject: &str, other: &str, without: &[&str]) -> String {
     fixed(ceiling(reliability("ablate-one"), reliability(&format!("ablate-one-{other}"))).unwrap(), 2)
 }
 
-/// Formats the speedup without half of the heads, over batch sizes: `21 to 26%`.
+/// Formats the speedup with half of the heads removed, over batch sizes: `21 to 26%`.
 fn speedup(subject: &str) -> String {
     let rows = rows(&format!("{subject}/speed-bench-first-512"));
     let mut faster: Vec<f64> = rows.iter().map(|row| 100.0 * (row.number("ratio") - 1.0)).collect();
@@ -546,7 +546,7 @@ fn speedup(subject: &str) -> String {
     format!("{} to {}%", fixed(faster[0], 0), fixed(*faster.last().unwrap(), 0))
 }
 
-/// Text of a page without blocks of code and targets of links, with single spaces.
+/// Returns the text of a page without code blocks and link targets, with single spaces.
 fn prose(page: &str) -> String {
     let text = fs::read_to_string(root().join(page)).unwrap();
     let outside = text.split("```").step_by(2).collect::<Vec<_>>().join(" ");
@@ -558,8 +558,7 @@ fn prose(page: &str) -> String {
     text
 }
 
-/// Pages are templates with holes, `{together minilm-mnli}`, for the numbers that [`number`] computes;
-/// `GOLDEN=write cargo test -p plotting --test pages` writes them.
+/// Compares a page with its template, filled by [`number`]; `GOLDEN=write cargo test -p plotting --test pages` writes the page.
 fn check_template(template: &str, page: &str, layout: fn(&str) -> String) {
     let template = root().join("crates/plotting/tests/pages").join(template);
     let text = layout(&filled(&fs::read_to_string(template).unwrap()));
@@ -585,7 +584,7 @@ fn the_page_of_findings_is_its_template_filled() {
     check_template("results.md", "results/README.md", wrapped);
 }
 
-/// Numbers of the front page that no result holds are published ones, or definitions.
+/// Numbers in the template of the front page must be published ones or definitions.
 #[test]
 fn numbers_in_the_template_of_the_front_page_are_published_or_definitions() {
     let template = fs::read_to_string(root().join("crates/plotting/tests/pages/readme.md")).unwrap();
@@ -633,7 +632,7 @@ fn numbers_in_the_template_of_the_front_page_are_published_or_definitions() {
     assert!(numbers.is_empty(), "no command makes these numbers of README.md: {numbers:?}");
 }
 
-/// Breaks lines of paragraphs after 132 characters; tables, headings and figures stay.
+/// Wraps paragraphs after 132 characters, but not tables, headings and figures.
 fn wrapped(text: &str) -> String {
     const WIDTH: usize = 132;
     let wrap = |paragraph: &str| {
@@ -654,7 +653,7 @@ fn wrapped(text: &str) -> String {
     text.trim_end().split("\n\n").map(wrap).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-/// What sentences of the findings state without a number.
+/// Claims in the findings that contain no number.
 #[test]
 fn words_of_the_findings_are_those_of_the_results() {
     let top =
@@ -693,8 +692,8 @@ fn words_of_the_findings_are_those_of_the_results() {
     assert_eq!(fixed(half.number("nats_delta").exp(), 0), "10", "ten times the perplexity");
 }
 
-/// The score of one way to choose heads less that of another, with as many heads or with all, its interval, and whether it is
-/// significant; `sign` is that of the words on the page.
+/// Returns the difference in score between two ways to choose heads, its interval, and whether it is significant; `sign` fits the words on
+/// the page.
 fn contrast(file: &str, kept: usize, methods: Contrast, sign: f64) -> ([f64; 3], bool) {
     let (subject, gates) = file.split_once('/').unwrap_or((file, "train-gates"));
     let mut files = Source::subject(&folders(), subject).all(experiment::GATES).unwrap().into_iter();
@@ -708,7 +707,7 @@ fn contrast(file: &str, kept: usize, methods: Contrast, sign: f64) -> ([f64; 3],
     ([sign * found.delta, one.min(other), one.max(other)], found.p_adjusted.unwrap() < 0.01)
 }
 
-/// The heads of which a row holds, by what their `function` is.
+/// Returns the heads that have a function.
 fn heads_with(subject: &str, function: &str) -> Vec<String> {
     let rows = rows(&format!("{subject}/head-functions"));
     let holding = rows.iter().filter(|row| row.text("function") == function && row.text("holds") == "true");
@@ -718,14 +717,14 @@ fn heads_with(subject: &str, function: &str) -> Vec<String> {
     heads
 }
 
-/// Number of these heads that a method keeps.
+/// Counts which of these heads a method keeps.
 fn kept(subject: &str, method: &str, number: &str, heads: &[String]) -> usize {
     let rows = rows(&format!("{subject}/train-gates"));
     let row = rows.iter().find(|row| row.text("method") == method && row.text("kept") == number).unwrap();
     row.text("kept_heads").split('+').filter(|head| heads.iter().any(|own| own == head)).count()
 }
 
-/// Percentage of sentences in which a head, or the best one, looks at one of the two rarest tokens.
+/// Returns the percentage of sentences in which a head, or the best one, attends to one of the two rarest tokens.
 fn greatest_share(subject: &str, head: Option<&str>) -> f64 {
     let rows = rows(&format!("{subject}/head-functions"));
     let of_detail = rows.iter().filter(|row| row.text("detail") == "two-rarest");

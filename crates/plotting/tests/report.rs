@@ -1,5 +1,4 @@
-//! The binary, from the outside: pages, exit codes and messages, of the made-up results of `test-support`. Hostile names and texts
-//! are put into copies of them.
+//! Tests the binary on the synthetic results of `test-support`, and on copies with hostile names and texts.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::fs;
@@ -16,7 +15,7 @@ fn repository(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-/// Makes a copied signature that of the copy.
+/// Edits a copied signature so that it names its new setup.
 fn of_subject(path: &Path, name: &str) {
     let signature = fs::read_to_string(path).unwrap();
     let mut signature: serde_json::Value = serde_json::from_str(&signature).unwrap();
@@ -24,7 +23,7 @@ fn of_subject(path: &Path, name: &str) {
     fs::write(path, signature.to_string()).unwrap();
 }
 
-/// Exit code and stderr of a command in the folder that holds `results`.
+/// Returns exit code and stderr of a command in the folder that contains `results`.
 fn run(folder: &TempDir, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::cargo_bin("report").unwrap();
     command.current_dir(folder.path()).args(arguments);
@@ -44,7 +43,7 @@ fn text(page: &Html, selector: &str) -> String {
     all(page, selector).into_iter().flat_map(|element| element.text()).collect()
 }
 
-/// Demands on every page, by what a parser makes of it.
+/// Checks what every page must satisfy, with an HTML parser.
 fn check(page: &Html, name: &str) {
     assert!(page.errors.is_empty(), "{name}: {:?}", page.errors);
     let levels =
@@ -109,7 +108,7 @@ fn all_subjects_have_a_report_and_an_index_leads_to_them() {
     );
 }
 
-/// The report shows what stands in the files: the table of all heads has a row for each, with its numbers.
+/// The report shows the contents of the files: the table of all heads has a row for each, with its numbers.
 #[test]
 fn every_head_has_a_button_and_a_row_with_its_numbers() {
     let folder = made_up_results();
@@ -188,7 +187,7 @@ fn names_and_texts_with_markup_show_as_themselves() {
 fn what_is_torn_or_wrong_is_named_and_never_zero() {
     let folder = made_up_results();
     let file = |name: &str| folder.path().join("results/tiny-inference").join(name);
-    // A run that is still going: no checksum yet, and its last line is torn.
+    // a run in progress: no checksum yet, and a torn last line
     let unfinished = |name: &str| {
         let path = file(&format!("{name}.json"));
         let mut signature: serde_json::Value =
@@ -199,7 +198,7 @@ fn what_is_torn_or_wrong_is_named_and_never_zero() {
     unfinished("ablate-one");
     let sweep = fs::read_to_string(file("ablate-one.csv")).unwrap();
     fs::write(file("ablate-one.csv"), &sweep[..sweep.len() - 9]).unwrap();
-    // An edited file, a missing column, and the signature of another file.
+    // an edited file, a missing column, and the signature of another file
     let curve = fs::read_to_string(file("iterative-prune.csv")).unwrap();
     fs::write(file("iterative-prune.csv"), curve.replacen("91", "19", 1)).unwrap();
     unfinished("speed-bench");
@@ -245,7 +244,7 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
     assert!(code == 2 && stderr.contains("cannot be used with"), "{stderr}");
 }
 
-/// A slip of the hand must not cost results.
+/// A typo must not cost results.
 #[test]
 fn only_an_html_file_can_be_replaced() {
     let folder = made_up_results();
@@ -260,7 +259,7 @@ fn only_an_html_file_can_be_replaced() {
     assert!(code == 1 && stderr.contains("not a regular file"), "{stderr}");
 }
 
-/// The committed results: each report is under 4 MB, and is made of its own results alone.
+/// Each report on the committed results is under 4 MB and uses only the results of its setup.
 #[test]
 fn reports_of_the_committed_results_are_whole_and_small() {
     let out = tempfile::tempdir().unwrap();

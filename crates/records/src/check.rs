@@ -1,4 +1,4 @@
-//! Checks of rows in one place: each by itself, those of a run, and those of a family.
+//! Checks of rows: each row separately, the rows of a run, and the rows of a family.
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,25 +11,25 @@ use crate::signature::Signature;
 use crate::table::{check_complete, parse};
 use crate::{Error, Row, TestedRow, file};
 
-/// A number of a row with the values that it can have.
+/// A number of a row and the values allowed for it.
 pub struct Limit {
-    /// Its column.
+    /// Column of the number.
     pub column: &'static str,
-    /// Its value; absent where the cell is empty, which is allowed.
+    /// The number; `None` for an empty cell, which is allowed.
     pub value: Option<f64>,
     /// Allowed values.
     pub allowed: RangeInclusive<f64>,
-    /// The same in words.
+    /// Allowed values, in words.
     pub words: &'static str,
 }
 
 impl Limit {
-    /// Of a number that is always there.
+    /// Limits a number that must be present.
     pub fn new(column: &'static str, value: f64, allowed: RangeInclusive<f64>, words: &'static str) -> Self {
         Self { column, value: Some(value), allowed, words }
     }
 
-    /// Of a number that may be absent.
+    /// Limits a number that may be missing.
     pub fn optional(
         column: &'static str,
         value: Option<f64>,
@@ -39,25 +39,24 @@ impl Limit {
         Self { column, value, allowed, words }
     }
 
-    /// Of a probability or a share that may be absent.
+    /// Limits a probability or a share that may be missing.
     pub fn share(column: &'static str, value: Option<f64>) -> Self {
         Self::optional(column, value, 0.0..=1.0, "0 to 1 or empty")
     }
 }
 
-/// Greater scores and numbers than this are faults.
+/// Maximum of scores and counts.
 pub const MOST: f64 = 1e9;
 
-/// The limits of a layer and a head.
 pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
     [("layer", layer), ("head", head)]
         .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS as f64, "1 to 256"))
 }
 
-/// Greater numbers than this are faults, not measurements. Squares of all others are finite, and axes can span them.
+/// Maximum of a measured number, such that squares are finite and axes can span all numbers.
 pub(crate) const GREATEST: f64 = 1e100;
 
-/// The limits of numbers that have no others.
+/// Returns the limits of numbers that only need to be finite.
 pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
     let limit = |&(column, value)| {
         Limit::optional(column, value, -GREATEST..=GREATEST, "a number from -1e100 to 1e100")
@@ -65,7 +64,6 @@ pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
     columns.iter().map(limit).collect()
 }
 
-/// The limits of the numbers of a curve's step.
 pub(crate) fn step_limits(masked: usize, heads: usize) -> [Limit; 2] {
     [
         Limit::new("heads", heads as f64, 1.0..=1e5, "1 to 100000"),
@@ -78,14 +76,13 @@ pub(crate) fn step_limits(masked: usize, heads: usize) -> [Limit; 2] {
     ]
 }
 
-/// The limits of what was measured and tested.
 pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> {
     let tests = row.tests();
     let (scores, words) = score_range(row.metric());
     let scores = [("base_score", tests.base), ("score", tests.variant)]
         .map(|(column, value)| Limit::new(column, value, scores.clone(), words));
     let delta = tests.delta;
-    let rounding = 1e-5; // made-up and rounded files have six digits
+    let rounding = 1e-5; // files with rounded numbers have six digits
     let delta = Limit::new(
         "score_delta",
         score_delta,
@@ -116,7 +113,7 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
     scores.into_iter().chain([delta]).chain(ends).chain([order]).chain(simultaneous).chain(p_values).collect()
 }
 
-/// Range of a score; rounding may put a perfect one a little above 100 points.
+/// Returns the range of a score; rounding may put a perfect one slightly above 100 points.
 fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
     const MOST_POINTS: f64 = 100.0 + 1e-6;
     match metric.range() {
@@ -127,19 +124,19 @@ fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
     }
 }
 
-/// Rows of one run that have been checked, and what is said of them.
+/// Checked rows of one run.
 #[derive(Debug, Clone)]
 pub struct Checked<R> {
     /// The rows in the order of their keys; at least one.
     pub rows: Vec<R>,
-    /// `true` if the last line was torn by an interruption, and left out.
+    /// `true` if an interruption tore the last line, which is left out.
     pub is_torn: bool,
 }
 
-/// Reads the rows of results, complete or not, which must be those that the signature was completed with.
+/// Reads the rows of results, complete or not, and checks that they are the ones that the signature was completed with.
 ///
 /// # Errors
-/// If the file cannot be read, was edited, has no rows, a row twice, a number that cannot be, or rows of several runs.
+/// If the file cannot be read, was edited, has no rows, a duplicate row, an impossible number, or rows of several runs.
 pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
     let bytes = file::read(path)?;
     let table = parse(path, &bytes, false)?;
@@ -151,7 +148,6 @@ pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Resul
     Ok(Checked { rows, is_torn })
 }
 
-/// Refuses rows of another metric than their signature names.
 fn check_metric<R: Row>(path: &Path, row: &R, signature: Option<&Signature>) -> Result<(), Error> {
     let signed = signature.and_then(|signature| signature.measured.as_ref());
     let signed = signed.map(|measured| format!("`{}`", measured.metric));
@@ -167,10 +163,7 @@ fn check_metric<R: Row>(path: &Path, row: &R, signature: Option<&Signature>) -> 
     }
 }
 
-/// Checks each row by itself, that all are of one run, those of each family, and each beside the one before it.
-///
-/// # Errors
-/// The first fault, with row and column.
+/// Checks each row, that all rows are from one run, the rows of each group, and each row against its predecessor.
 pub fn check_rows<R: Row>(path: &Path, rows: &[R]) -> Result<(), Error> {
     let Some(first) = rows.first() else { return Err(Error::of(path, "holds no rows yet")) };
     rows.iter().try_for_each(|row| check_row(path, row))?;
@@ -196,7 +189,7 @@ fn check_row<R: Row>(path: &Path, row: &R) -> Result<(), Error> {
     }
 }
 
-/// Columns that two rows of one run, or of one family, have alike.
+/// Checks that two rows agree in these columns.
 fn check_same<R: Row>(
     path: &Path,
     [one, other]: [&R; 2],
@@ -217,18 +210,17 @@ fn check_same<R: Row>(
     })
 }
 
-/// Demand of a row on the one before it.
 fn check_order<R: Row>(path: &Path, before: &R, row: &R) -> Result<(), Error> {
     row.against(before).map_or(Ok(()), |fault| Err(range(path, row, fault)))
 }
 
-/// A number of a row outside of what it can be: its column, its value, and what is allowed.
+/// Returns the error for a number out of range, from its column, its value, and the allowed values.
 fn range<R: Row>(path: &Path, row: &R, (column, found, allowed): (&str, f64, &str)) -> Error {
     let (row, found) = (row.title(), shown(found));
     Error::Invalid(format!("`{}`: {column} of {row} is {found}, but it must be {allowed}", path.display()))
 }
 
-/// A number without long rows of zeros.
+/// Formats a number without long rows of zeros.
 fn shown(number: f64) -> String {
     let is_plain = number == 0.0 || number.is_nan() || (1e-5..1e16).contains(&number.abs());
     if is_plain { number.to_string() } else { format!("{number:e}") }

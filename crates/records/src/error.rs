@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a result file could not be read, continued or written.
+/// Reason why a result file could not be read, continued or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,20 +15,20 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A file is not what it should be, or does not go with what it is to be used for.
+    /// A file is invalid, or does not fit its use.
     #[error("{0}")]
     Invalid(String),
 
-    /// Two rows disagree on what must be the same in the whole file.
+    /// Two rows disagree on a value that must be equal in the whole file.
     #[error("`{}` mixes runs: {column} is {expected} but {found}", path.display())]
     Mixed {
         /// The CSV file.
         path: PathBuf,
         /// The column in question.
         column: &'static str,
-        /// Its value in one row, and the row.
+        /// Value of one row, and the row.
         expected: String,
-        /// The same of the row that differs.
+        /// Value of the row that differs, and the row.
         found: String,
     },
 
@@ -52,7 +52,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A fault of a file: its path, then the fault.
+    /// Builds the error of a file: its path, then the fault.
     pub(crate) fn of(path: &Path, fault: impl Display) -> Self {
         Self::Invalid(format!("`{}` {fault}", path.display()))
     }

@@ -1,4 +1,4 @@
-//! Files that grow, and files that are read or replaced whole.
+//! Files that grow, and files that are read or replaced as a whole.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// A file that grows by parts, each of which is on the disk or not in the file.
+/// A file that grows by parts, each of which is written completely or not at all.
 #[derive(Debug)]
 pub(crate) struct GrowingFile {
     path: PathBuf,
@@ -14,14 +14,13 @@ pub(crate) struct GrowingFile {
 }
 
 impl GrowingFile {
-    /// Opens the file at its end, or creates it.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new().append(true).create(true).open(path);
         Ok(Self { path: path.to_owned(), file: file.map_err(|source| write_error(path, source))? })
     }
 
-    /// Appends `bytes` with one call, so that an interruption can only tear the end, and waits for the disk. What a failed
-    /// call left behind is cut off again.
+    /// Appends `bytes` with one call, so that an interruption can only tear the end, and waits for the disk. Removes what a failed call
+    /// left at the end.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let appended = self.file.metadata().and_then(|before| {
             let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
@@ -34,7 +33,7 @@ impl GrowingFile {
     }
 }
 
-/// The content of a file. A pipe or a device, which may never end, is refused.
+/// Reads a file. Refuses pipes and devices, which may never end.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     durable::open_regular(path)
@@ -43,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The same; absent where there is no file.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match read(path) {
         Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
@@ -51,21 +50,18 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Replaces a file completely or not at all.
 pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
     #[cfg(test)]
     kill::before_rename(path)?;
     Ok(durable::write(path, contents)?)
 }
 
-/// Gives a complete file its final name.
 pub(crate) fn publish(from: &Path, to: &Path) -> Result<(), Error> {
     #[cfg(test)]
     kill::before_rename(to)?;
     Ok(durable::publish_file(from, to)?)
 }
 
-/// Removes a file, if it is there.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(write_error(path, source)),
@@ -81,7 +77,7 @@ pub(crate) fn write_error(path: &Path, source: io::Error) -> Error {
     Error::Write { path: path.to_owned(), source }
 }
 
-/// Lets a test stop a writer before any of its renames, as a kill would.
+/// Lets a test stop a writer before any of its renames, like a kill.
 #[cfg(test)]
 pub(crate) mod kill {
     use std::cell::Cell;
@@ -89,7 +85,7 @@ pub(crate) mod kill {
     use std::path::Path;
 
     thread_local! {
-        /// Renames that are still allowed.
+        /// Number of renames still allowed.
         pub(crate) static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 

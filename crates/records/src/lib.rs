@@ -1,9 +1,8 @@
 //! Result files: CSV rows, a writer that survives being killed, and the signature of a run.
 //!
-//! Each experiment writes one CSV file of one [row type](rows), through a [`RowWriter`], with a
-//! [`Signature`] in JSON and the [statistics of its segments](segments) beside it. Neither the order of work nor an
-//! interruption shows in a finished CSV file: equal runs give equal bytes, which is why times stand in the signature, and
-//! speed in [a file of its own](SpeedRow).
+//! Each experiment writes one CSV file of one [row type](rows), through a [`RowWriter`], with a [`Signature`] in JSON and the [statistics
+//! of its segments](segments) next to it. A finished CSV file does not depend on the order of work or on interruptions: equal runs give
+//! equal bytes. Therefore times are in the signature, and speeds in [separate files](SpeedRow).
 
 pub mod check;
 mod error;

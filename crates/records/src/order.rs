@@ -1,4 +1,4 @@
-//! Rankings of heads and searches for head sets, by their names in result files.
+//! Rankings of heads and searches for head sets, with their names in result files.
 use std::sync::LazyLock;
 
 use clap::ValueEnum;
@@ -9,38 +9,38 @@ use heads::names::named;
 /// Name of the row in which all heads are masked.
 pub const FLOOR: &str = "floor";
 
-/// Ranking of heads, those to be masked first in front, or a search that chooses a set for each number of heads.
+/// A ranking of heads, those to be masked first in front, or a search that chooses a set for each number of heads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
-    /// Importance, averaged and normalised as asked (Michel et al. 2019, Equation 2).
+    /// Importance, averaged and normalised as requested (Michel et al. 2019, Equation 2).
     #[default]
     Importance,
-    /// Loss of score with the head masked.
+    /// Loss of score with a single head masked.
     Oracle,
     /// Random, one curve for each seed.
     Random,
-    /// A criterion that the table of criteria gives an order for.
+    /// A criterion that defines an order in the table of criteria.
     By(Measure),
-    /// Importance, measured again after each step on the model with the masked heads.
+    /// Importance, measured again after each step on the model with heads masked.
     Recomputed,
-    /// Loss of score with the head's output replaced by its mean.
+    /// Loss of score with the head's output replaced by its mean (mean ablation).
     OracleMean,
-    /// As many heads of each module as Fisher information by batches masks, exchanged so that they lose little together (Kwon et al.
-    /// 2022, Section 4.2).
+    /// The number of heads per module that batch-wise Fisher information masks, with heads exchanged to keep their joint loss low (Kwon et
+    /// al. 2022, Section 4.2).
     FisherRearranged,
-    /// Share of its layer's relevance for the prediction (Voita et al. 2019, Section 4).
+    /// Head's share of its layer's relevance for the prediction (Voita et al. 2019, Section 4).
     Relevance,
     /// Search that masks one more head at each step.
     GreedyForward,
-    /// Search that exchanges heads at one number of heads.
+    /// Search that exchanges heads at a fixed number of heads.
     Swap,
     /// Hard Concrete gates, trained to leave this number open (Voita et al. 2019, Section 6).
     Gates,
-    /// Gates that are drawn so that their sum is this number (Li et al. 2021).
+    /// Gates sampled so that their sum is this number (Li et al. 2021).
     Subset,
     /// Gates of [`Self::Subset`] without noise, with a hard choice in the forward pass (Li et al. 2021).
     SubsetStraight,
-    /// All heads are masked.
+    /// All heads masked.
     Floor,
 }
 
@@ -91,12 +91,12 @@ impl ValueEnum for Order {
 }
 
 impl Order {
-    /// All rankings and searches, in the order of legends and tables.
+    /// Returns all rankings and searches, in the order of legends and tables.
     pub fn all() -> &'static [Self] {
         &ORDERS[..ORDERS.len() - 1]
     }
 
-    /// The name in result files and on the command line.
+    /// Returns the name in result files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Importance => "importance",
@@ -136,8 +136,8 @@ impl Order {
         matches!(self, Self::Importance | Self::By(_))
     }
 
-    /// Returns true if it is made on the split that is `scored`, so that its curve is optimistic: the oracle's always is, and those of
-    /// scores that were estimated on that split.
+    /// Returns true if heads are chosen on the `scored` split, which makes the curve optimistic: always for the oracle, and for scores
+    /// estimated on that split.
     pub fn is_made_on(self, scored: Option<&str>, estimated_on: Option<&str>) -> bool {
         self == Self::Oracle || self.is_measured() && scored.is_some() && estimated_on == scored
     }

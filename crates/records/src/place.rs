@@ -1,4 +1,4 @@
-//! The files of one result: where they are, and how they get their names.
+//! The files of one result: their paths, and how they are published.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::signature::{Complete, Identity, Signature, sha256};
 use crate::table::{header, line};
 use crate::{Error, Row, Stored, file};
 
-/// A result file and what lies beside it, complete or on the way there.
+/// Paths of a result file, its signature and its statistics, complete or growing.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) csv: PathBuf,
@@ -28,12 +28,12 @@ impl Place {
         }
     }
 
-    /// Where the successor of a result file grows: `ablate-one.partial.csv`.
+    /// Returns the files that grow until they replace the result: `ablate-one.partial.csv`.
     pub(crate) fn partial(csv: &Path) -> Self {
         Self::of(&csv.with_extension("partial.csv"))
     }
 
-    /// Replaces the statistics of segments.
+    /// Replaces the statistics of segments and returns their checksum.
     pub(crate) fn write_segments(&self, blocks: &Blocks) -> Result<Option<String>, Error> {
         if blocks.is_empty() {
             return remove(&self.segments).map(|()| None);
@@ -43,7 +43,7 @@ impl Place {
         Ok(Some(sha256(&bytes)))
     }
 
-    /// Gives these complete files their names. The signature comes last: where it is, all is.
+    /// Gives these complete files their final names. The signature comes last: once it exists, all files do.
     pub(crate) fn publish(&self, to: &Self, complete: &Complete) -> Result<(), Error> {
         if complete.segments_sha256.is_none() {
             remove(&to.segments)?;
@@ -55,31 +55,30 @@ impl Place {
         Ok(())
     }
 
-    /// Goes on with publishing where a killed process was.
+    /// Finishes the publishing that a killed process began.
     fn finish_publishing(&self, to: &Self) -> Result<(), Error> {
         let signature = Signature::read(&self.signature)?;
         let Some(complete) = signature.and_then(|signature| signature.complete) else { return Ok(()) };
         if !holds(&self.csv, &complete.sha256)? {
             if !holds(&to.csv, &complete.sha256)? {
-                return Ok(()); // its rows were not all written
+                return Ok(()); // not all of its rows were written
             }
             remove(&self.csv)?;
         }
         self.publish(to, &complete)
     }
 
-    /// Removes all files, the rows first: without them the others mean nothing.
+    /// Removes all files, rows first: without rows the others are meaningless.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         [&self.csv, &self.signature, &self.segments].into_iter().try_for_each(|path| remove(path))
     }
 }
 
-/// Returns true if there is a file with this checksum.
 pub(crate) fn holds(path: &Path, expected: &str) -> Result<bool, Error> {
     Ok(read_if_there(path)?.is_some_and(|bytes| sha256(&bytes) == expected))
 }
 
-/// The files of a result that no other process writes as long as this lives.
+/// The files of a result, locked against other writers while this lives.
 #[derive(Debug)]
 pub struct Held {
     pub(crate) place: Place,
@@ -88,10 +87,10 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes hold of the result file `csv`, which need not be there. What a killed process was publishing is there then.
+    /// Locks the result file `csv`, which need not exist, and finishes the publishing that a killed process began.
     ///
     /// # Errors
-    /// [`Error::InUse`] if a run is writing it, or if the name is none of results, or a file cannot be read or written.
+    /// [`Error::InUse`] if another run is writing it; or if the name is not a result's, or a file cannot be read or written.
     pub fn take(csv: &Path) -> Result<Self, Error> {
         let name = csv.file_name().unwrap_or_default().to_string_lossy();
         if !name.ends_with(".csv") || name.ends_with(".partial.csv") || csv.is_dir() {
@@ -105,10 +104,10 @@ impl Held {
         Ok(Self { place, partial, _lock: lock })
     }
 
-    /// Makes these rows the complete results. They replace unfinished ones.
+    /// Makes these rows the complete results, in place of unfinished ones.
     ///
     /// # Errors
-    /// If a file cannot be written. What is written by then is finished when the files are [taken](Self::take) again.
+    /// If a file cannot be written; [`Held::take`] then finishes what was written.
     pub fn publish<R: Row>(
         &self,
         rows: &[R],
@@ -122,20 +121,17 @@ impl Held {
         let segments_sha256 = self.partial.write_segments(blocks)?;
         let complete = Complete { rows: rows.len(), sha256: sha256(text.as_bytes()), segments_sha256 };
         signature.complete = Some(complete.clone());
-        // Before the rows, which would pass for those of an unfinished run.
+        // Before the rows, which would otherwise look like an unfinished run.
         signature.write(&self.partial.signature)?;
         file::write(&self.partial.csv, text)?;
-        // Not before: a run whose last write failed continues with the rows that it has measured again.
+        // Only now, since a run whose last write failed must continue with the rows that it has measured again.
         if signature.part.is_none() && std::mem::take(&mut signature.again) {
             signature.write(&self.partial.signature)?;
         }
         self.partial.publish(&self.place, &complete)
     }
 
-    /// Returns true if these are the complete results already.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
+    /// Returns true if these are already the complete results.
     pub fn has<R: Row>(&self, rows: &[R], now: &Signature) -> Result<bool, Error> {
         let Some(stored) = Signature::read(&self.place.signature)? else { return Ok(false) };
         let is_same =
@@ -145,10 +141,7 @@ impl Held {
         Ok(is_same && is_complete && holds(&self.place.csv, &sha256)?)
     }
 
-    /// Refuses an unfinished run next to results that are about to be replaced; one without rows is removed.
-    ///
-    /// # Errors
-    /// If there is one.
+    /// Refuses an unfinished run of results that are about to be replaced; removes it if it has no rows.
     pub fn check_finished<R: Row>(&self) -> Result<(), Error> {
         match Stored::<R>::unfinished(&self.partial)? {
             Some(unfinished) => {
@@ -159,16 +152,12 @@ impl Held {
         }
     }
 
-    /// Removes all files of the result, finished or not.
-    ///
-    /// # Errors
-    /// If one cannot be removed.
+    /// Removes all files of the result, complete or unfinished.
     pub fn remove(self) -> Result<(), Error> {
         [&self.place, &self.partial].into_iter().try_for_each(Place::remove)
     }
 }
 
-/// The content of a CSV file.
 fn text<R: Row>(rows: &[R]) -> String {
     header::<R>() + &rows.iter().map(line).collect::<String>()
 }
@@ -176,17 +165,14 @@ fn text<R: Row>(rows: &[R]) -> String {
 /// Results of another run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Their CSV file.
+    /// The CSV file.
     pub path: PathBuf,
-    /// Differences of the other run.
+    /// Differences in the identity of the other run.
     pub differences: String,
 }
 
-/// Returns the results of another run at `path`, complete or not, or its shards. This run then writes to a
-/// [name of its own](Identity::own_path).
-///
-/// # Errors
-/// If a signature or the folder cannot be read.
+/// Returns the results of another run at `path`, complete or not, or its shards. This run then writes to a [separate
+/// path](Identity::own_path).
 pub fn taken(path: &Path, identity: &Identity) -> Result<Option<Taken>, Error> {
     let shards = shards_of(path)?.into_iter().map(|shard| shard.path(path));
     let files = [path.to_owned()].into_iter().chain(shards);
@@ -199,7 +185,7 @@ pub fn taken(path: &Path, identity: &Identity) -> Result<Option<Taken>, Error> {
     Ok(None)
 }
 
-/// The file, if there is one that is not empty.
+/// Reads a file; `None` if it is missing or empty.
 pub(crate) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Ok(file::read_if_there(path)?.filter(|bytes| !bytes.is_empty()))
 }

@@ -1,7 +1,7 @@
-//! What the interval of a loss says beside a margin, and two rules for heads that can go.
+//! Verdicts on the interval of a loss, and two rules for which heads are dispensable.
 //!
-//! A loss that is not significant may be large all the same, the more so the smaller the test set, and a significant one small.
-//! So size is read from the interval, and the paper's rule, significance, stands beside it.
+//! A loss that is not significant may still be large, especially on a small test set, and a significant loss may be small. Therefore the
+//! verdict is about the size of the loss; the paper's rule, significance, is reported next to it.
 use std::fmt;
 
 use stats::MetricName;
@@ -10,16 +10,16 @@ pub use stats::family::ALPHA;
 
 use crate::{CurveRow, TestedRow};
 
-/// The loss that is tolerated, in percent of the score with all heads.
+/// Default margin: the loss that is accepted, in percent of the full model's score.
 pub const MARGIN_PERCENT: f64 = 2.0;
 
-/// Tells if a margin, in percent of the score with all heads, is one: above 0 and at most 100.
+/// Returns true for a valid margin in percent of the full model's score: above 0 and at most 100.
 pub fn is_margin(percent: f64) -> bool {
     percent > 0.0 && percent <= 100.0
 }
 
-/// Returns the loss that is tolerated, in the unit of the metric: so many percent of the intact score or, of nats per token, as
-/// many as make the perplexity so many percent greater, ln(1.02) = 0.0198 for 2 %.
+/// Returns the loss that is accepted, in the unit of the metric: `percent` of the full model's score; for nats per token, a perplexity that
+/// is `percent` higher, such as ln(1.02) = 0.0198 nats for 2%.
 pub fn margin(metric: MetricName, base_score: f64, percent: f64) -> f64 {
     match metric {
         MetricName::Nats => (percent / 100.0).ln_1p(),
@@ -27,19 +27,19 @@ pub fn margin(metric: MetricName, base_score: f64, percent: f64) -> f64 {
     }
 }
 
-/// What masking heads costs, as far as the test set can tell: the 95 % interval of the loss beside the margin.
+/// Verdict on the cost of masking heads, from the 95% interval of the loss and the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The whole interval lies above the margin.
+    /// The whole interval is above the margin.
     Needed,
-    /// The whole interval lies below the margin.
+    /// The whole interval is below the margin.
     Dispensable,
-    /// The interval holds the margin.
+    /// The interval contains the margin.
     Undecided,
 }
 
 impl Verdict {
-    /// Judges a loss by its interval, in the unit of the margin.
+    /// Returns the verdict on a loss from its interval, in the unit of the margin.
     pub fn of(loss: Interval, margin: f64) -> Self {
         if loss.low > margin {
             Self::Needed
@@ -61,7 +61,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Numbers of verdicts over one family.
+/// Numbers of verdicts in one family.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the number of heads with the verdict of its name")]
 pub struct Verdicts {
@@ -71,7 +71,7 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// Counts verdicts and leaves out untested rows; `None` if there is no verdict.
+    /// Counts verdicts and leaves out untested rows; `None` without verdicts.
     pub fn of(verdicts: impl IntoIterator<Item = Option<Verdict>>) -> Option<Self> {
         let mut counts = Self::default();
         verdicts.into_iter().flatten().for_each(|verdict| counts.add(verdict));
@@ -92,33 +92,33 @@ impl Verdicts {
         self.needed + self.dispensable + self.undecided
     }
 
-    /// `1 needed, 33 dispensable, 14 undecided`
+    /// Returns `1 needed, 33 dispensable, 14 undecided`.
     pub fn in_words(self) -> String {
         let Self { needed, dispensable, undecided } = self;
         format!("{needed} needed, {dispensable} dispensable, {undecided} undecided")
     }
 }
 
-/// A way to decide whether heads can go.
+/// A rule that decides whether heads are dispensable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
     /// The verdict is [`Verdict::Dispensable`].
     Dispensable {
-        /// The margin, in percent of the intact score.
+        /// Margin in percent of the full model's score.
         margin_percent: f64,
     },
     /// The score is not significantly worse; the paper's rule.
     NoSignificantLoss {
-        /// A p-value below this is significant.
+        /// Significance level: p-values below it are significant.
         alpha: f64,
-        /// The smallest p-value that the test could give at all. Where that is not below `alpha`, nothing is shown.
+        /// Smallest p-value that the test can give. If it is not below `alpha`, nothing is shown.
         smallest_p_value: f64,
     },
 }
 
 impl Rule {
-    /// Returns true if this rule accepts what a row masks, with the two-sided p-value that counts. What was not tested, or could not
-    /// have been significant, it never accepts.
+    /// Returns true if this rule accepts the masked heads of a row, given the relevant two-sided p-value. Untested rows, and rows that
+    /// could not have been significant, are never accepted.
     pub fn accepts(self, row: &impl TestedRow, p_value: Option<f64>) -> bool {
         match self {
             Self::Dispensable { margin_percent } => row.verdict(margin_percent) == Some(Verdict::Dispensable),
@@ -129,12 +129,12 @@ impl Rule {
         }
     }
 
-    /// The last of `steps` before the first that the rule does not accept: the largest share of heads that can go. The steps
-    /// are those of one curve in their order, from that of the intact model on, which is not tested; `None` without it. A
-    /// step that is missing ends the climb; a search has those that were asked for.
+    /// Returns the last of `steps` before the first one that the rule does not accept, which gives the largest share of dispensable heads.
+    /// The steps are those of one curve in order, from the full model on, which is not tested; `None` without it. A missing step ends the
+    /// sequence, but a search has only the requested steps.
     ///
-    /// Steps are tested in a fixed order up to the first failure, so the chance of a wrong claim is that of a single test,
-    /// unless the order itself was made on the segments that are tested, as the oracle's is.
+    /// Steps are tested in a fixed order up to the first failure, so the probability of a wrong claim is as for a single test, unless
+    /// the order was made on the tested segments, like the oracle's.
     pub fn last_accepted<'a>(self, steps: impl IntoIterator<Item = &'a CurveRow>) -> Option<&'a CurveRow> {
         let follows = |(place, row): &(usize, &CurveRow)| row.step == *place || row.search_score.is_some();
         let is_intact = |row: &CurveRow| row.step == 0 && row.masked == 0;
@@ -174,7 +174,7 @@ mod tests {
         row.verdict(2.0)
     }
 
-    /// 2 % of 50 points are 1 point.
+    /// 2% of 50 points are 1 point.
     #[test]
     fn a_verdict_reads_the_whole_interval_beside_the_margin() {
         use Verdict::{Dispensable, Needed, Undecided};
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(of_base(0.0), Some(Undecided));
     }
 
-    /// A perplexity that is 2 % greater is one of ln(1.02) = 0.0198 more nats, whatever the base.
+    /// A perplexity that is 2% higher is ln(1.02) = 0.0198 more nats, for any full model.
     #[test]
     fn more_nats_are_a_loss_and_their_margin_is_of_the_perplexity() {
         let of = |low, high| {

@@ -1,15 +1,15 @@
-//! Statistics of segments, beside the rows: a gzip-compressed CSV file that grows block by block.
+//! Statistics of segments, in a gzip-compressed CSV file that grows block by block.
 //!
-//! `ablate-one.segments.csv.gz` has the columns `row`, `segment` and the numbers that its metric stores of a segment. A block
-//! begins with the line for segment 0, which has the name of the row and the sums over the whole test set; these show whether the
-//! block is complete. The lines below it are those of the segments on which a model with heads masked differs from its base,
-//! counted from 1. There `row` is empty, and so is `segment` where it is the one after that of the line above, but for the last
-//! line of a block, which shows that none is missing. Counts are digits; what cannot be counted has a point or an
-//! exponent, and is the shortest text that reads back to the same number of single precision, or of double precision in the sums.
+//! `ablate-one.segments.csv.gz` has the columns `row`, `segment` and the numbers that its metric stores for a segment. A block begins with
+//! the line for segment 0, which has the name of the row and the sums over the whole test set; these show whether the block is complete.
+//! The following lines are the segments, counted from 1, on which a model with heads masked differs from the full model. There, `row` is
+//! empty, and `segment` is empty if it is one more than in the preceding line, except in the last line of a block, which shows that no line
+//! is missing. Counts are digits; other numbers have a point or an exponent, in the shortest text that parses to an equal number in single
+//! precision, or double precision for sums.
 //!
-//! Files of earlier versions, which have both in every line, can still be read.
+//! Files of earlier versions, with both cells in every line, can still be read.
 //!
-//! While the file grows each block is a gzip member of its own, so that an interruption can only tear the end.
+//! While the file grows, each block is a separate gzip member, so that an interruption can only tear the end.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -25,31 +25,31 @@ use crate::place::bytes;
 use crate::signature::sha256;
 use crate::{Error, Signature, Sum};
 
-/// No gzip member is longer than this, in bytes of text: one that claims to be is a trap.
+/// Maximum length of a gzip member, in bytes of text, as a guard against decompression bombs.
 const LONGEST: u64 = 1 << 28;
 
-/// Nor are all of them together longer than this.
+/// Maximum length of all members together, in bytes of text.
 const MOST_TEXT: u64 = 1 << 33;
 
-/// A member of a complete file ends with the block that makes it as long as this.
+/// Length from which on a block ends a member of a complete file, in bytes of text.
 const LONG: usize = 1 << 26;
 
-/// Segments of a test set beyond this are faults.
+/// Maximum number of segments of a test set.
 const MOST_SEGMENTS: usize = 1 << 22;
 
-/// Measurements of a model with heads masked, or of a base.
+/// Statistics of a model with heads masked, or of a full model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// Name that it is stored under.
+    /// Name in the file.
     pub name: String,
-    /// The segments that differ from the base, all of a base: place, counted from 0, and numbers. Places ascend.
+    /// Index, counted from 0, and numbers of the segments that differ from the base, ascending; all segments for a base.
     pub segments: Vec<(usize, Cells)>,
-    /// The sums of the numbers over the whole test set.
+    /// Sums of the numbers over the whole test set.
     pub sums: Vec<Sum>,
 }
 
 impl Block {
-    /// Of a model whose numbers of all segments are these; those that `base` has too are left out.
+    /// Builds the block of a model from the numbers of all segments; leaves out segments that `base` has too.
     ///
     /// # Panics
     /// If the base covers another number of segments.
@@ -66,10 +66,10 @@ impl Block {
         Self { name, segments: places.map(|place| (place, cells[place].clone())).collect(), sums }
     }
 
-    /// The numbers of all segments.
+    /// Returns the numbers of all segments.
     ///
     /// # Errors
-    /// If they do not add up to the stored sums: a part of the block, or another base.
+    /// If they do not add up to the stored sums, because the block is incomplete or has another base.
     pub fn cells(&self, base: Option<&[Cells]>) -> Result<Vec<Cells>, String> {
         let mut cells = base.map_or(Vec::new(), <[Cells]>::to_vec);
         for (place, segment) in &self.segments {
@@ -88,7 +88,7 @@ impl Block {
         }
     }
 
-    /// Number of segments in which another base differs from this one.
+    /// Returns the number of segments in which another base differs from this one.
     pub(crate) fn differences(&self, other: &Self) -> usize {
         let own = self.segments.iter().filter(|segment| !other.segments.contains(segment)).count();
         own.max(self.segments.len().abs_diff(other.segments.len()))
@@ -108,10 +108,9 @@ impl Block {
     }
 }
 
-/// Prefix of the names of first-order predictions for rows.
 const FIRST_ORDER: &str = "first-order/";
 
-/// Returns the name of the block with first-order predictions for a row: segments as they would be if the loss were linear in the gates.
+/// Returns the name of the block with first-order predictions for a row: its segments if the loss were linear in the gates.
 pub fn first_order_name(row: &str) -> String {
     format!("{FIRST_ORDER}{row}")
 }
@@ -121,36 +120,35 @@ pub fn row_of(block: &str) -> &str {
     block.strip_prefix(FIRST_ORDER).unwrap_or(block)
 }
 
-/// Returns true for the name of a block with predictions.
 pub(crate) fn is_predicted(block: &str) -> bool {
     block.starts_with(FIRST_ORDER)
 }
 
-/// All blocks of a file.
+/// Blocks of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blocks {
-    /// The numbers of a segment, by name.
+    /// Names of the numbers of a segment.
     pub columns: Vec<String>,
     blocks: BTreeMap<String, Block>,
 }
 
 impl Blocks {
-    /// The block of this name.
+    /// Returns the block with this name.
     pub fn get(&self, name: &str) -> Option<&Block> {
         self.blocks.get(name)
     }
 
-    /// Adds a block, in the place of an earlier one of its name.
+    /// Adds a block, or replaces the block with its name.
     pub fn insert(&mut self, block: Block) {
         self.blocks.insert(block.name.clone(), block);
     }
 
-    /// The blocks, in the order of their names.
+    /// Returns the blocks, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Block> {
         self.blocks.values()
     }
 
-    /// Adds the blocks of others, in the place of earlier ones of their names.
+    /// Adds the blocks of others, or replaces the blocks with their names.
     pub(crate) fn add(&mut self, others: Self) {
         if self.columns.is_empty() {
             self.columns = others.columns;
@@ -158,31 +156,31 @@ impl Blocks {
         self.blocks.extend(others.blocks);
     }
 
-    /// Takes out all blocks but those of these names.
+    /// Keeps only the blocks with these names.
     pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.blocks.retain(|name, _| keep(name));
     }
 
-    /// The bytes that add a block to a growing file of these.
+    /// Returns the bytes that add a block to a growing file.
     pub(crate) fn addition(&self, block: &Block) -> Vec<u8> {
         let header = if self.is_empty() { header(&self.columns) } else { String::new() };
         compressed(&(header + &block.text()))
     }
 
-    /// Returns true if there are no blocks.
+    /// Returns true without blocks.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Where the statistics beside a CSV file are.
+    /// Returns the path of the statistics for a CSV file.
     pub fn path_beside(csv: &Path) -> PathBuf {
         csv.with_extension("segments.csv.gz")
     }
 
-    /// Reads the statistics beside a CSV file with this signature; `None` if there are none.
+    /// Reads the statistics for a CSV file with this signature; `None` without a file.
     ///
     /// # Errors
-    /// If they are not those that the signature was completed with, cannot be read, are torn, or are no statistics.
+    /// If they are not the ones that the signature was completed with, cannot be read, are torn, or are not statistics.
     pub fn beside(csv: &Path, signature: &Signature) -> Result<Option<Self>, Error> {
         let path = Self::path_beside(csv);
         let Some(bytes) = bytes(&path)? else { return Ok(None) };
@@ -190,7 +188,6 @@ impl Blocks {
         Self::of(&path, &bytes).map(Some)
     }
 
-    /// All blocks of a whole file.
     fn of(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
         let read = Readable::of(path, bytes)?;
         let rest = &bytes[read.complete..];
@@ -205,16 +202,13 @@ impl Blocks {
         Ok(read.blocks)
     }
 
-    /// Reads a file that may be growing, without a torn end; `None` if there is none.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not such a file.
+    /// Reads a file that may still grow, without a torn end; `None` if it does not exist.
     pub(crate) fn read_untorn(path: &Path) -> Result<Option<Self>, Error> {
         let Some(bytes) = bytes(path)? else { return Ok(None) };
         Ok(Some(Readable::of(path, &bytes)?.blocks))
     }
 
-    /// The whole file, in the order of names: equal statistics give equal bytes.
+    /// Returns the content of the file, sorted by name: equal statistics give equal bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let (mut bytes, mut text) = (Vec::new(), header(&self.columns));
         for block in self.blocks.values() {
@@ -231,7 +225,7 @@ impl Blocks {
     }
 }
 
-/// Refuses statistics of segments, or their absence, if the signature was completed with others.
+/// Refuses statistics of segments, or missing ones, if the signature was completed with others.
 pub(crate) fn check_segments(path: &Path, bytes: Option<&[u8]>, signature: &Signature) -> Result<(), Error> {
     match &signature.complete {
         Some(complete) if complete.segments_sha256 != bytes.map(sha256) => Err(Error::of(
@@ -283,7 +277,7 @@ fn may_be_gzip(bytes: &[u8]) -> bool {
     bytes.iter().zip([0x1f, 0x8b]).all(|(&byte, own)| byte == own)
 }
 
-/// The text of the first gzip member, and its length; `None` if it is torn, or there is none.
+/// Returns the text and the compressed length of the first gzip member; `None` if it is torn or missing.
 fn member(bytes: &[u8], limit: u64) -> Result<Option<(Vec<u8>, usize)>, String> {
     let mut decoder = GzDecoder::new(bytes);
     let mut text = Vec::new();
@@ -329,7 +323,6 @@ fn parse(text: &str, blocks: &mut Blocks) -> Result<(), String> {
     Ok(())
 }
 
-/// A block with no segments yet.
 fn begun(name: &str, sums: &[&str]) -> Result<Block, &'static str> {
     if name.is_empty() {
         return Err("has no row");
@@ -338,7 +331,7 @@ fn begun(name: &str, sums: &[&str]) -> Result<Block, &'static str> {
     Ok(Block { name: name.to_owned(), segments: Vec::new(), sums })
 }
 
-/// Adds a segment to a block, which must be of this name unless there is none.
+/// Adds a segment to a block; the name must be empty or the block's.
 fn add(block: Option<&mut Block>, name: &str, segment: usize, cells: &[&str]) -> Result<(), &'static str> {
     let cells = cells.iter().map(|cell| Cell::parse(cell)).collect::<Option<_>>().ok_or("lacks a number")?;
     let is_own = |block: &&mut Block| name.is_empty() || block.name == name;

@@ -1,7 +1,7 @@
-//! Parts of an experiment that several runs measure, each into files of its own.
+//! Shards of an experiment, measured by several runs into separate files.
 //!
-//! A row belongs to a shard by its place among all rows that the experiment could have, whatever is there already: shards of
-//! any number share the rows out without knowing of each other.
+//! A row belongs to a shard by its position among all possible rows of the experiment, so that any number of shards can divide the rows
+//! without communicating, whichever rows exist already.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::file::read_error;
 
-/// One of several runs that share the rows of an experiment: `2/8`.
+/// One of several runs that divide the rows of an experiment: `2/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
@@ -24,7 +24,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The shard of `of` that the row at this place belongs to; places count from 0.
+    /// Returns which of `of` shards the row at this position, counted from 0, belongs to.
     ///
     /// # Panics
     /// If `of` is 0.
@@ -32,23 +32,22 @@ impl Shard {
         Self { of, number: place % of + 1 }
     }
 
-    /// Returns true if the row at this place, counted from 0, belongs to it.
+    /// Returns true if the row at this position, counted from 0, belongs to it.
     pub fn holds(self, place: usize) -> bool {
         Self::at(place, self.of) == self
     }
 
-    /// Number of shards.
+    /// Returns the number of shards.
     pub fn of(self) -> usize {
         self.of
     }
 
-    /// Where it writes what is to become part of a result file: `ablate-one.shard-2-of-8.csv` for `ablate-one.csv`.
+    /// Returns the path of the shard of a result file: `ablate-one.shard-2-of-8.csv` for `ablate-one.csv`.
     pub fn path(self, csv: &Path) -> PathBuf {
         csv.with_extension(format!("{MARK}{}-of-{}.csv", self.number, self.of))
     }
 }
 
-/// Text before the number in a file name.
 const MARK: &str = "shard-";
 
 impl fmt::Display for Shard {
@@ -87,27 +86,24 @@ impl From<Shard> for String {
     }
 }
 
-/// The whole that the file of a shard is a part of.
+/// The complete result that the file of a shard is a part of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
     /// The shard.
     pub shard: Shard,
-    /// The rows that all shards together are to have, by name, with their places among all that were asked for.
+    /// Rows requested from all shards together, by name, with their positions.
     pub rows: BTreeMap<String, usize>,
 }
 
 impl Part {
-    /// Returns true if the row of this name is the shard's.
+    /// Returns true if the row with this name belongs to the shard.
     pub fn holds(&self, name: &str) -> bool {
         self.rows.get(name).is_some_and(|&place| self.shard.holds(place))
     }
 }
 
-/// The result files of a folder that have shards, finished or not, with these; none if there is no such folder.
-///
-/// # Errors
-/// If the folder cannot be read.
+/// Returns the result files in a folder that have shards, finished or not, with these; empty if the folder does not exist.
 pub fn shards_in(folder: &Path) -> Result<BTreeMap<PathBuf, BTreeSet<Shard>>, Error> {
     let mut found: BTreeMap<PathBuf, BTreeSet<Shard>> = BTreeMap::new();
     let entries = match fs::read_dir(folder) {
@@ -124,22 +120,19 @@ pub fn shards_in(folder: &Path) -> Result<BTreeMap<PathBuf, BTreeSet<Shard>>, Er
     Ok(found)
 }
 
-/// The shards of a result file, finished or not.
-///
-/// # Errors
-/// If their folder cannot be read.
+/// Returns the shards of a result file, finished or not.
 pub fn shards_of(csv: &Path) -> Result<BTreeSet<Shard>, Error> {
     let folder = csv.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut found = shards_in(folder)?;
     Ok(found.remove(&folder.join(csv.file_name().unwrap_or_default())).unwrap_or_default())
 }
 
-/// Returns true if a file is one of a shard's.
+/// Returns true for a file of a shard.
 pub fn is_shard(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).and_then(parts_of_name).is_some()
 }
 
-/// The result file and the shard that a file belongs to, by its name: `ablate-one.shard-2-of-8.partial.json`.
+/// Returns the result file and the shard for a file name such as `ablate-one.shard-2-of-8.partial.json`.
 fn parts_of_name(name: &str) -> Option<(String, Shard)> {
     let (stem, rest) = name.split_once(&format!(".{MARK}"))?;
     let (shard, _) = rest.split_once('.')?;
@@ -196,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of any number, also of more shards than rows: each row belongs to exactly one.
+        /// With any number of shards, even more than rows, each row belongs to exactly one.
         #[test]
         fn shards_share_the_rows_out(rows in 0usize..200, of in 1usize..260) {
             let shards: Vec<Shard> = (1..=of).map(|number| format!("{number}/{of}").parse().unwrap()).collect();

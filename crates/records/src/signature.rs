@@ -1,4 +1,4 @@
-//! Where numbers come from: the signature beside each result file.
+//! Signature of a result file: where its numbers come from.
 
 use stats::MetricName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,64 +17,62 @@ use words::excerpt;
 use crate::rules::is_margin;
 use crate::{Error, Part, file};
 
-/// Description of a result file: the inputs of its numbers, and the runs that wrote it.
+/// Inputs of the numbers in a result file, and the runs that wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// Inputs of the measured numbers; a file is only continued by a run with the same.
+    /// Inputs of the measured numbers; only a run with equal inputs may continue the file.
     pub identity: Identity,
-    /// Kind of the statistics of segments; absent where none are stored.
+    /// Kind of the statistics of segments; absent if none are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// Settings of their last test, or of a shard of those to come; absent where nothing was tested.
+    /// Settings of the last test, or for a shard of the tests to come; absent if nothing was tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub testing: Option<Testing>,
-    /// `true` if the rows of an unfinished run, or of a shard, are to take the place of complete ones, and of those of
-    /// another run.
+    /// `true` if the rows of an unfinished run, or of a shard, will replace complete rows, also from another run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// The whole that a shard is a part of; absent for all others.
+    /// The complete result that a shard is a part of; absent for other results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// The runs that added rows, oldest first. Recorded, never compared.
+    /// The runs that added rows, oldest first. For information only, never compared.
     pub runs: Vec<Provenance>,
-    /// Content of the file when it was complete; absent before.
+    /// Content of the complete file; absent until it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<Complete>,
 }
 
-/// Statistics of segments, as far as testing must know them.
+/// Properties of the statistics of segments that tests need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
     /// Metric of the scores.
     pub metric: MetricName,
-    /// Index of the class that F1 is about; absent for all other metrics.
+    /// Index of the positive class of F1; absent for other metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positive: Option<usize>,
-    /// Number of rows that a family of tests has when it is whole, by family; 0 where any number does. P-values of other
-    /// families are not adjusted.
+    /// Number of rows of each complete family of tests; 0 if any number is complete. P-values of incomplete families are not adjusted.
     pub families: BTreeMap<String, usize>,
 }
 
-/// Settings of tests, which need no model.
+/// Settings of tests, which do not need the model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Testing {
-    /// Swaps, and at most as many resamples: [`stats::family::Testing`]; with 0 nothing is tested. Of results that were tested before
-    /// there were swaps, resamples.
+    /// Number of swaps, and maximum number of resamples: [`stats::family::Testing`]; 0 tests nothing. In results from before swaps were
+    /// introduced, the number of resamples.
     pub resamples: usize,
-    /// Seed that draws them.
+    /// Seed of the draws.
     pub seed: u64,
-    /// The loss that is tolerated, in percent of the score with all heads.
+    /// Margin: the loss that is accepted, in percent of the full model's score.
     pub margin_percent: f64,
-    /// Segments that were drawn and swapped together, since they are windows of one text; 1 where segments are independent.
+    /// Neighbouring segments drawn and swapped together because they are windows of one text; 1 if segments are independent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub block: usize,
 }
 
 impl Testing {
-    /// The settings that tests of segments have, which know no margin.
+    /// Returns the settings for the tests of segments, which do not include a margin.
     pub fn of_segments(self) -> stats::family::Testing {
         stats::family::Testing { resamples: self.resamples, seed: self.seed, block: self.block }
     }
@@ -89,10 +87,10 @@ fn is_one(block: &usize) -> bool {
     *block == 1
 }
 
-/// More resamples are in no results; those that were tested before there were swaps may have so many.
+/// Maximum number of resamples in any result; results from before swaps were introduced may have this many.
 const MOST_RESAMPLES: usize = 1_000_000;
 
-/// Content of a complete file, so that an edited or mixed one is found out.
+/// Content of a complete file, to detect edited or mixed files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Complete {
@@ -100,58 +98,58 @@ pub struct Complete {
     pub rows: usize,
     /// SHA-256 of the CSV file.
     pub sha256: String,
-    /// SHA-256 of the statistics of segments; absent where none are stored.
+    /// SHA-256 of the statistics of segments; absent if none are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_sha256: Option<String>,
 }
 
-/// Name of the argument with the number of neighbouring segments that come from one text, text by text.
+/// Name of the argument with the number of neighbouring segments in each text, text by text.
 pub const CLUSTERS: &str = "clusters";
 
-/// Name of the argument with the rules by which rows are measured on a growing sample.
+/// Name of the argument with the rules for measuring rows on a growing sample.
 pub const UNTIL_DECIDED: &str = "until_decided";
 
-/// Rules by which rows are measured on a growing sample.
+/// Rules for measuring rows on a growing sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UntilDecided {
-    /// Distribution of the error over the looks.
+    /// Spending function: distributes the error over the looks.
     pub bounds: Spending,
-    /// Seed of the order in which segments are sampled.
+    /// Seed of the sampling order of segments.
     pub seed: u64,
     /// `true` if first-order effects on all segments are a control variate.
     pub control_variate: bool,
 }
 
-/// All that the numbers of a result file depend on.
+/// Everything that the numbers of a result file depend on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// Name of the experiment, such as `ablate-one`.
     pub experiment: String,
-    /// Name of the subject, such as `demo-translation`.
+    /// Name of the setup, such as `demo-translation`.
     pub subject: String,
     /// Split that is scored, such as `test`.
     pub split: String,
-    /// Number of segments scored from the start of the split; all if absent.
+    /// Number of segments that are scored; absent if all are.
     pub limit: Option<usize>,
-    /// Arguments that change the numbers, by name. Those that only choose which rows to compute
-    /// do not belong here, so that a later run can add the others.
+    /// Arguments that change the numbers, by name. Arguments that only choose which rows to compute are left out, so that a later run can
+    /// add other rows.
     pub arguments: BTreeMap<String, Value>,
-    /// Seed of every random choice of the measurement; absent where nothing is left to chance.
+    /// Seed of every random choice of the measurement; absent if nothing is random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Number format of the model, such as `f32`.
     pub precision: String,
     /// Signature of the metric, such as sacreBLEU's.
     pub metric: String,
-    /// SHA-256 of the model's weights; absent where a run starts without any.
+    /// SHA-256 of the model's weights; absent if a run starts without weights.
     pub weights: Option<String>,
     /// SHA-256 of each data file, by name.
     pub data: BTreeMap<String, String>,
 }
 
-/// Returns what the names of result files have of a limit, such as `-sample-200` or `-first-200`; empty without one.
+/// Returns the suffix for names of result files with a limit, such as `-sample-200` or `-first-200`; empty without a limit.
 ///
 /// - `seed`: seed of a random sample; `None` if the first segments are scored
 pub fn limit_suffix(limit: Option<usize>, seed: Option<u64>) -> String {
@@ -160,23 +158,23 @@ pub fn limit_suffix(limit: Option<usize>, seed: Option<u64>) -> String {
 }
 
 impl Identity {
-    /// An identity whose other fields are empty, to be filled in.
+    /// Returns an identity whose other fields are empty, to be filled in.
     pub fn new(experiment: &str, subject: &str) -> Self {
         Self { experiment: experiment.to_owned(), subject: subject.to_owned(), ..Self::default() }
     }
 
-    /// Returns the numbers of neighbouring segments that come from one text; empty if segments are independent.
+    /// Returns the number of neighbouring segments in each text; empty if segments are independent.
     pub fn clusters(&self) -> Vec<usize> {
         let clusters = self.arguments.get(CLUSTERS);
         clusters.and_then(|sizes| serde_json::from_value(sizes.clone()).ok()).unwrap_or_default()
     }
 
-    /// Returns the rules of rows that are measured until they are decided; `None` if all segments are measured.
+    /// Returns the rules for measuring rows until they are decided; `None` if all segments are measured.
     pub fn until_decided(&self) -> Option<UntilDecided> {
         serde_json::from_value(self.arguments.get(UNTIL_DECIDED)?.clone()).ok()
     }
 
-    /// Each entry that differs from the one in `stored`: `seed: 1 in the file, 2 now`.
+    /// Returns the entries that differ from those in `stored`: `seed: 1 in the file, 2 now`.
     pub fn differences(&self, stored: &Self) -> Vec<String> {
         let (now, stored) = (self.entries(), stored.entries());
         let names: BTreeSet<&String> = now.keys().chain(stored.keys()).collect();
@@ -192,14 +190,14 @@ impl Identity {
             .collect()
     }
 
-    /// A file name for results of this run beside those of another: `ablate-one-3f2a9c1b.csv`.
+    /// Returns a separate path for the results of this run: `ablate-one-3f2a9c1b.csv`.
     pub fn own_path(&self, path: &Path) -> PathBuf {
         let json = serde_json::to_vec(self).expect("an identity has only text keys");
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         path.with_file_name(format!("{stem}-{}.csv", &sha256(&json)[..8]))
     }
 
-    /// Every entry by name; those of the maps as `arguments.beam`.
+    /// Returns all entries by name; entries of maps as `arguments.beam`.
     fn entries(&self) -> BTreeMap<String, Value> {
         let value = serde_json::to_value(self).expect("an identity has only text keys");
         let mut entries = BTreeMap::new();
@@ -216,23 +214,23 @@ impl Identity {
     }
 }
 
-/// The circumstances of one run.
+/// Circumstances of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
-    /// The command line, program first; absolute paths are shortened, since they belong to a machine.
+    /// Command line, program first; absolute paths are shortened because they depend on the machine.
     pub command: Vec<String>,
     /// Version of this project.
     pub version: String,
     /// Git commit of the current folder; absent outside a repository.
     pub commit: Option<String>,
-    /// `true` if tracked files other than those in `results/`, which runs write, differed from that commit.
+    /// `true` if tracked files outside `results/`, which runs write, differed from the commit.
     pub modified: Option<bool>,
-    /// Libraries that the numbers depend on: versions by name, such as `libtorch`, and which one multiplies matrices, `products`.
+    /// Libraries that the numbers depend on: versions by name, such as `libtorch`; `products` names the one that multiplies matrices.
     pub libraries: BTreeMap<String, String>,
     /// Device of the model, such as `cpu` or `cuda:0`.
     pub device: String,
-    /// Threads of the computation.
+    /// Number of threads.
     pub threads: usize,
     /// Operating system and processor, such as `linux x86_64`.
     pub platform: String,
@@ -240,19 +238,19 @@ pub struct Provenance {
     pub started_unix_seconds: u64,
     /// Duration of the run, in seconds; absent if it was interrupted.
     pub duration_seconds: Option<f64>,
-    /// Seconds that each method of `compare-methods` took to choose its heads; empty for all other experiments.
+    /// Seconds that each method of `compare-methods` took to choose its heads; empty for other experiments.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choosing_seconds: BTreeMap<String, f64>,
-    /// The rows that this run wrote, where others wrote rows too; empty for the only run.
+    /// Rows that this run wrote, if other runs wrote rows too; empty for the only run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<String>,
-    /// Warnings of this run, oldest first. Recorded, never compared.
+    /// Warnings of this run, oldest first. For information only, never compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Provenance {
-    /// Describes the run that starts now, in the current folder.
+    /// Describes the run that starts now in the current folder.
     pub fn collect(device: &str, threads: usize, libraries: BTreeMap<String, String>) -> Self {
         let folder = Path::new(".");
         let built = durable::installed_commit();
@@ -260,7 +258,7 @@ impl Provenance {
         Self {
             command: command(std::env::args_os()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            // a wheel is built of what is committed
+            // a wheel is built from a commit
             modified: if built.is_some() {
                 Some(false)
             } else {
@@ -281,7 +279,6 @@ impl Provenance {
         }
     }
 
-    /// Adds what this process has warned of until now.
     pub(crate) fn add_warnings(&mut self) {
         let here = std::env::current_dir().unwrap_or_default();
         for warning in words::warnings() {
@@ -293,7 +290,7 @@ impl Provenance {
     }
 }
 
-/// Returns a text whose quoted paths name no folder of the machine.
+/// Returns a text without folders of the machine in quoted paths.
 fn without_folders(text: &str, here: &Path) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(place, part)| match place % 2 {
@@ -303,8 +300,8 @@ fn without_folders(text: &str, here: &Path) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// The command line without what is private to a machine: the program by its name, and absolute paths relative to the
-/// current folder or, outside it, by their last part.
+/// Returns the command line without private details of the machine: the program by name, and absolute paths relative to the current folder
+/// or, outside it, as their last part.
 fn command(words: impl Iterator<Item = OsString>) -> Vec<String> {
     let here = std::env::current_dir().unwrap_or_default();
     let words = words.map(|word| word.to_string_lossy().into_owned()).enumerate();
@@ -333,14 +330,14 @@ fn last_part(path: &str) -> String {
     Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns true if tracked files of the repository around `folder` are changed, results apart.
+/// Returns true if tracked files of the repository around `folder` are modified, apart from results.
 fn modified(folder: &Path) -> Option<bool> {
     let scope = [":(top)", ":(top,exclude)results"];
     let changes = git(folder, &["status", "--porcelain", "--untracked-files=no", "--", scope[0], scope[1]])?;
     Some(!changes.is_empty())
 }
 
-/// Answer of git in `folder`; `None` if it is not there or does not succeed.
+/// Returns the output of git in `folder`; `None` if git is missing or fails.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -348,7 +345,6 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 impl Signature {
-    /// The signature of one run.
     pub fn new(identity: Identity, run: Provenance) -> Self {
         Self {
             identity,
@@ -361,12 +357,12 @@ impl Signature {
         }
     }
 
-    /// The same, with what testing must know.
+    /// Returns the signature with the information that tests need.
     pub fn tested(self, measured: Measured, testing: Testing) -> Self {
         Self { measured: Some(measured), testing: Some(testing), ..self }
     }
 
-    /// Adds the families, the rows that are asked for and the runs of rows that another run has measured.
+    /// Adds the families, the requested rows and the runs of rows that another run measured.
     pub(crate) fn inherit(&mut self, stored: Self) {
         if let (Some(now), Some(stored)) = (&mut self.measured, stored.measured) {
             for (family, rows) in stored.families {
@@ -382,15 +378,12 @@ impl Signature {
         self.runs.sort_by_key(|run| run.started_unix_seconds);
     }
 
-    /// Where the signature of a CSV file stands: `ablate-one.json` beside `ablate-one.csv`.
+    /// Returns the path of the signature of a CSV file: `ablate-one.json` for `ablate-one.csv`.
     pub fn path_beside(csv: &Path) -> PathBuf {
         csv.with_extension("json")
     }
 
-    /// Reads a signature; `None` if there is no such file.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not a signature.
+    /// Reads a signature; `None` if the file does not exist.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let Some(bytes) = file::read_if_there(path)? else { return Ok(None) };
         let signature: Self = serde_json::from_slice(&bytes)
@@ -409,20 +402,14 @@ impl Signature {
         }
     }
 
-    /// Writes the signature: all of it or, on error, nothing.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Writes the signature completely or, on error, not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(self).expect("a signature has only text keys");
         file::write(path, json + "\n")
     }
 }
 
-/// SHA-256 of a file, in lower-case hexadecimal.
-///
-/// # Errors
-/// If the file cannot be read.
+/// Returns the SHA-256 of a file in lower-case hexadecimal.
 pub fn sha256_file(path: &Path) -> Result<String, Error> {
     let mut hasher = Sha256::new();
     durable::open_regular(path)
@@ -431,7 +418,6 @@ pub fn sha256_file(path: &Path) -> Result<String, Error> {
     Ok(format!("{:x}", hasher.finalize()))
 }
 
-/// SHA-256 of bytes, likewise.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }

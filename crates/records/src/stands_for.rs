@@ -1,9 +1,9 @@
-//! The model of the paper that a subject stands for.
+//! The model of the paper that a setup corresponds to.
 use serde::{Deserialize, Serialize};
 
 use crate::MetricName;
 
-/// The model and data of Michel et al. (2019) whose published numbers stand beside a subject's, as the file of the subject says.
+/// Model and data of Michel et al. (2019) whose published numbers are shown next to a setup's; set in the setup's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StandsFor {
@@ -22,7 +22,7 @@ pub enum StandsFor {
 }
 
 impl StandsFor {
-    /// Metric of the paper. Other scores of a subject stand beside nothing.
+    /// Returns the metric of the paper. Scores in other metrics are not compared.
     pub fn metric(self) -> MetricName {
         match self {
             Self::Wmt | Self::Iwslt => MetricName::Bleu,
@@ -32,7 +32,7 @@ impl StandsFor {
         }
     }
 
-    /// The figure that shows how many heads can go.
+    /// Returns the figure that shows how many heads can be pruned.
     pub fn figure(self) -> &'static str {
         match self {
             Self::Wmt => "Figure 3a",
@@ -54,7 +54,7 @@ impl StandsFor {
         self == Self::Mnli
     }
 
-    /// Of what for translators, or for BERT on MultiNLI; nothing for others, of which the paper has less.
+    /// Returns the value for translators, or for BERT on MultiNLI; `None` for others, about which the paper reports less.
     pub fn of_both<T>(self, translator: T, inference: T) -> Option<T> {
         if self.translates() { Some(translator) } else { self.is_inference().then_some(inference) }
     }

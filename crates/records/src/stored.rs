@@ -1,4 +1,4 @@
-//! Rows in result files with their signature and the statistics of their segments: read together, checked together.
+//! Rows of result files, with their signature and the statistics of their segments, read and checked together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::signature::{Identity, Provenance, Signature};
 use crate::table::{Table, check_complete, parse};
 use crate::{BASE, Error, Row};
 
-/// The rows of a result file, complete or not.
+/// Rows of a result file, complete or not.
 #[derive(Debug, Clone)]
 pub struct Stored<R: Row> {
     /// The CSV file.
@@ -27,20 +27,20 @@ impl<R: Row> Stored<R> {
         Self { path: path.to_owned(), rows: BTreeMap::new(), blocks: Blocks::default(), signature }
     }
 
-    /// Reads complete results; `None` if there are no rows.
+    /// Reads complete results; `None` without rows.
     ///
     /// # Errors
-    /// If a file cannot be read, or rows or statistics are not those that the signature was completed with.
+    /// If a file cannot be read, or rows or statistics are not the ones that the signature was completed with.
     pub fn complete(csv: &Path) -> Result<Option<Self>, Error> {
         Self::complete_of(&Place::of(csv), None)
     }
 
     /// Reads the complete results that the run with the signature `now` adds to.
     ///
-    /// - `again`: results of the same experiment and subject that do not fit count as none, since they are replaced
+    /// - `again`: ignore results of this experiment and setup that do not fit, since they will be replaced
     ///
     /// # Errors
-    /// As for [`complete`](Self::complete), or if they belong to another run or lack statistics that this one stores.
+    /// As for [`complete`](Self::complete), or if they belong to another run or lack statistics that this run stores.
     pub fn earlier(csv: &Path, now: &Signature, again: bool) -> Result<Option<Self>, Error> {
         let place = Place::of(csv);
         let found = Self::complete_of(&place, Some(&now.identity));
@@ -89,7 +89,7 @@ impl<R: Row> Stored<R> {
         Ok(Some(stored))
     }
 
-    /// Reads the rows of a run that did not finish; `None` if there are none. Torn ends are left out.
+    /// Reads the rows of an unfinished run, without torn ends; `None` without rows.
     pub(crate) fn unfinished(place: &Place) -> Result<Option<Self>, Error> {
         let Some((signature, table, _)) = signed(place, true)? else { return Ok(None) };
         let mut stored = Self { rows: table.rows, ..Self::empty(&place.csv, signature) };
@@ -97,7 +97,7 @@ impl<R: Row> Stored<R> {
         if stored.signature.measured.is_some() {
             stored.rows.retain(|_, row| blocks.get(&row.name()).is_some());
         }
-        // Statistics are written before their row, which a kill may have prevented.
+        // A kill can prevent a row from being written after its statistics.
         let names: BTreeSet<String> = stored.rows.values().map(Row::name).collect();
         blocks.retain(|name| names.contains(name) || is_base(name) || is_predicted(name));
         stored.blocks = blocks;
@@ -105,8 +105,8 @@ impl<R: Row> Stored<R> {
         Ok(Some(stored).filter(|stored| !stored.rows.is_empty()))
     }
 
-    /// Reads the rows that a run of the result file `csv` would continue with: unfinished ones, and complete ones that are
-    /// not measured again. `None` if there are none.
+    /// Reads the rows that a run of the result file `csv` would continue with: unfinished ones, and complete ones that are not measured
+    /// again. `None` without rows.
     ///
     /// # Errors
     /// As for [`complete`](Self::complete), or if a file is not a result.
@@ -122,7 +122,7 @@ impl<R: Row> Stored<R> {
         Ok(Some(unfinished))
     }
 
-    /// Gives each row that no run names to the last run, and leaves out runs without rows.
+    /// Assigns rows that no run names to the last run, and leaves out runs without rows.
     fn name_rows(&mut self) {
         let names: BTreeSet<String> = self.rows.values().map(Row::name).collect();
         let runs = &mut self.signature.runs;
@@ -134,7 +134,6 @@ impl<R: Row> Stored<R> {
         keep_rows_of(runs, |name| names.contains(name));
     }
 
-    /// Refuses rows that were measured with other inputs than these.
     fn check_identity(&self, now: &Identity) -> Result<(), Error> {
         let differences = now.differences(&self.signature.identity);
         if differences.is_empty() {
@@ -151,7 +150,7 @@ impl<R: Row> Stored<R> {
     pub(crate) fn check_base(&self, base: &Block) -> Result<(), Error> {
         match self.blocks.get(&base.name) {
             Some(stored) if stored != base && !self.rows.is_empty() => Err(Error::Invalid(format!(
-                "the intact model differs in {} of {} segments from when `{}` was begun, on another machine or with other \
+                "the full model differs in {} of {} segments from when `{}` was begun, on another machine or with other \
                  libraries: compute all rows with --again, remove the file, or name another by --output",
                 stored.differences(base),
                 base.segments.len(),
@@ -161,8 +160,8 @@ impl<R: Row> Stored<R> {
         }
     }
 
-    /// Leaves out rows with their statistics and the runs that measured only them, and returns their names; without rows,
-    /// bases as well.
+    /// Leaves out rows, with their statistics and the runs that measured only them, and returns their names; if no rows remain, leaves out
+    /// bases too.
     pub(crate) fn leave_out(&mut self, unwanted: impl Fn(&R) -> bool) -> BTreeSet<String> {
         let gone: BTreeSet<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
         self.rows.retain(|_, row| !gone.contains(&row.name()));
@@ -171,12 +170,9 @@ impl<R: Row> Stored<R> {
         gone
     }
 
-    /// Adds earlier rows that are missing here, as [`add`](Self::add) does.
+    /// Adds earlier rows that are missing here, like [`add`](Self::add).
     ///
-    /// - `again`: the rows here replace those of their [series](Row::series)
-    ///
-    /// # Errors
-    /// As for [`add`](Self::add).
+    /// - `again`: the rows here replace all rows of their [series](Row::series)
     pub fn add_earlier(&mut self, mut earlier: Self, again: bool) -> Result<(), Error> {
         let series: BTreeSet<String> = self.rows.values().filter(|_| again).map(Row::series).collect();
         earlier.leave_out(|row| series.contains(&row.series()));
@@ -192,7 +188,7 @@ impl<R: Row> Stored<R> {
         if others.blocks.iter().any(|block| self.check_base(block).is_err()) {
             let (path, other) = (self.path.display(), others.path.display());
             return Err(Error::Invalid(format!(
-                "the intact model differs between `{path}` and `{other}`, on other machines or with other libraries: measure one \
+                "the full model differs between `{path}` and `{other}`, on other machines or with other libraries: measure one \
                  of them again with the experiment's --again"
             )));
         }
@@ -206,12 +202,11 @@ impl<R: Row> Stored<R> {
     }
 }
 
-/// The signature of a file, its rows and its bytes.
 type Signed<R> = (Signature, Table<R>, Vec<u8>);
 
-/// Reads a file with rows; `None` if there are no rows.
+/// Reads a file with rows; `None` without rows.
 ///
-/// - `is_growing`: of several rows with one key the last counts
+/// - `is_growing`: if several rows have one key, the last one counts
 fn signed<R: Row>(place: &Place, is_growing: bool) -> Result<Option<Signed<R>>, Error> {
     let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
     let signature = Signature::read(&place.signature)?;
@@ -229,13 +224,13 @@ fn signed<R: Row>(place: &Place, is_growing: bool) -> Result<Option<Signed<R>>, 
     Ok(Some((signature, table, bytes)))
 }
 
-/// Forgets other rows, and runs that wrote none of those that are kept.
+/// Removes all other rows, and runs without remaining rows.
 fn keep_rows_of(runs: &mut Vec<Provenance>, keep: impl Fn(&String) -> bool) {
     runs.iter_mut().for_each(|run| run.rows.retain(&keep));
     runs.retain(|run| !run.rows.is_empty());
 }
 
-/// Returns true for the name of a full model's statistics: `base`, or `1200/base` of a checkpoint.
+/// Returns true for the name of a full model's statistics: `base`, or `1200/base` for a checkpoint.
 fn is_base(name: &str) -> bool {
     name.rsplit('/').next() == Some(BASE)
 }

@@ -3,20 +3,18 @@ use std::fmt;
 
 use stats::Cell;
 
-/// The sum of one number over all segments, which shows whether a block is complete.
+/// Sum of one number over all segments, which shows whether a block is complete.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sum {
-    /// Of counts: exact.
+    /// Exact sum of counts.
     Count(u64),
-    /// Of decimal numbers, added in the order of the segments.
+    /// Sum of decimal numbers, added in the order of the segments.
     Decimal(f64),
 }
 
 impl Sum {
-    /// Of nothing.
     pub(crate) const ZERO: Self = Self::Count(0);
 
-    /// The same with one more segment.
     pub(crate) fn plus(self, cell: Cell) -> Self {
         match (self, cell) {
             (Self::Count(sum), Cell::Count(count)) => Self::Count(sum + u64::from(count)),
@@ -26,7 +24,7 @@ impl Sum {
         }
     }
 
-    /// The value of text that [`Display`](fmt::Display) wrote; absent for any other text.
+    /// Parses what [`Display`](fmt::Display) wrote; `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(Self::Count);
@@ -35,7 +33,7 @@ impl Sum {
         decimal.filter(|number: &f64| number.is_finite()).map(Self::Decimal)
     }
 
-    /// As a number.
+    /// Returns the sum as a number.
     pub fn value(self) -> f64 {
         match self {
             Self::Count(sum) => sum as f64,
@@ -45,11 +43,11 @@ impl Sum {
 }
 
 impl fmt::Display for Sum {
-    /// The shortest text that reads back to the same number.
+    /// Writes the shortest text that parses to an equal number.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(sum) => write!(formatter, "{sum}"),
-            // Debug keeps the point of whole numbers, which tells them from counts.
+            // Debug keeps the point of whole numbers, which distinguishes them from counts.
             Self::Decimal(sum) => write!(formatter, "{sum:?}"),
         }
     }

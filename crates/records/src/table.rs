@@ -1,4 +1,4 @@
-//! Rows as text: one line each, floats in the shortest form that reads back unchanged.
+//! Rows as text: one line each, with floats in the shortest form that parses to an equal number.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,17 +11,16 @@ use crate::segments::{Blocks, check_segments};
 use crate::signature::sha256;
 use crate::{Error, Row, Signature, file, place};
 
-/// The rows of a file by key, and where its last complete line ends.
+/// Rows of a file by key, and the end of its last complete line.
 #[derive(Debug)]
 pub(crate) struct Table<R: Row> {
     pub(crate) rows: BTreeMap<R::Key, R>,
-    /// Length of the complete lines, in bytes; what follows was torn by an interruption.
+    /// Length of the complete lines, in bytes; the rest was torn by an interruption.
     pub(crate) complete: usize,
 }
 
-/// Reads the complete rows of a result file, in the order of their keys.
-///
-/// A last line without a line break was torn by an interruption and is left out.
+/// Reads the complete rows of a result file, in the order of their keys. Leaves out a last line without a line break, which was torn by an
+/// interruption.
 ///
 /// # Errors
 /// If the file cannot be read, has another header, or a line that is not a row.
@@ -30,18 +29,15 @@ pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
     Ok(parse(path, &bytes, false)?.rows.into_values().collect())
 }
 
-/// Reads complete results: [`read_rows`], with a check that neither rows nor statistics were edited.
+/// Reads complete results like [`read_rows`], and checks that neither rows nor statistics were edited.
 ///
 /// # Errors
-/// As for [`read_rows`], or if they are not those that the signature was completed with.
+/// As for [`read_rows`], or if they are not the ones that the signature was completed with.
 pub fn read_complete<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
     read_signed(path, Signature::read(&Signature::path_beside(path))?.as_ref())
 }
 
-/// [`read_complete`] of results whose signature has been read.
-///
-/// # Errors
-/// As for [`read_complete`].
+/// Reads complete results like [`read_complete`], with a signature that has been read already.
 pub fn read_signed<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Vec<R>, Error> {
     let bytes = file::read(path)?;
     let rows = parse::<R>(path, &bytes, false)?.rows;
@@ -53,7 +49,7 @@ pub fn read_signed<R: Row>(path: &Path, signature: Option<&Signature>) -> Result
     Ok(rows.into_values().collect())
 }
 
-/// Refuses the content of a CSV file, with this number of rows, if the signature was completed with another.
+/// Refuses the content of a CSV file with this number of rows if the signature was completed with another content.
 pub(crate) fn check_complete(
     path: &Path,
     bytes: &[u8],
@@ -77,9 +73,9 @@ pub(crate) fn check_complete(
     ))
 }
 
-/// Reads the content of the file at `path`, which only errors mention.
+/// Parses the content of the file at `path`, which is only used in errors.
 ///
-/// - `is_growing`: of several rows with one key the last counts
+/// - `is_growing`: if several rows have one key, the last one counts
 pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8], is_growing: bool) -> Result<Table<R>, Error> {
     let complete = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let mut rows = BTreeMap::new();
@@ -100,16 +96,15 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8], is_growing: bool) -> Resu
     Ok(Table { rows, complete })
 }
 
-/// Columns of several row types that results of earlier versions lack; their cells are read as empty.
+/// Columns of several row types that files of earlier versions lack; read as empty.
 const LATER: [&str; 5] =
     ["simultaneous_low", "simultaneous_high", "p_bootstrap", "power", "segments_for_power"];
 
-/// Returns true for columns that results of earlier versions lack.
 fn is_later<R: Row>(column: &str) -> bool {
     LATER.contains(&column) || R::LATER.contains(&column)
 }
 
-/// The columns of the first line, which must be the header; a file without a complete line may be the start of one.
+/// Returns the columns of the header in the first line; a file without a complete line may be the start of a header.
 fn header_columns<R: Row>(
     path: &Path,
     first: Option<&[u8]>,
@@ -129,7 +124,6 @@ fn header_columns<R: Row>(
     Err(Error::of(path, format!("does not begin with the header of these results: {fault}")))
 }
 
-/// Fault of a first line.
 fn header_fault<R: Row>(line: &str) -> String {
     let line = line.strip_suffix('\n').unwrap_or(line);
     if line.ends_with('\r') {
@@ -160,7 +154,7 @@ fn parse_row<R: Row>(line: &[u8], columns: &[&str]) -> Result<R, String> {
     let mut record = StringRecord::new();
     let mut reader = ReaderBuilder::new().has_headers(false).from_reader(line);
     reader.read_record(&mut record).map_err(|_| "it is not UTF-8 text".to_owned())?;
-    // serde would take missing cells at the end for empty ones.
+    // serde would read missing cells at the end as empty.
     if record.len() != columns.len() {
         return Err(format!("{} cells instead of {}", record.len(), columns.len()));
     }
@@ -187,14 +181,14 @@ fn cell_fault(kind: &DeserializeErrorKind) -> String {
     }
 }
 
-/// Names of the fields of a row, in their order, which are the columns of its file.
+/// Returns the field names of a row in order, which are the columns of its file.
 pub fn columns<R: Row>() -> &'static [&'static str] {
     let mut fields = Fields(&[]);
     let _ = R::deserialize(&mut fields); // which reads nothing
     fields.0
 }
 
-/// A deserializer that only learns which fields a struct asks for.
+/// Deserializer that only records which fields a struct requests.
 struct Fields(&'static [&'static str]);
 
 impl<'de> serde::Deserializer<'de> for &mut Fields {
@@ -220,15 +214,11 @@ impl<'de> serde::Deserializer<'de> for &mut Fields {
     }
 }
 
-/// The first line of a file.
 pub(crate) fn header<R: Row>() -> String {
     columns::<R>().join(",") + "\n"
 }
 
-/// A row as one line.
-///
-/// # Panics
-/// If its text has a line break.
+/// Returns a row as one line.
 pub(crate) fn line<R: Row>(row: &R) -> String {
     let mut writer = Writer::from_writer(Vec::new());
     writer.serialize(row).expect("a row is flat");
@@ -288,7 +278,7 @@ mod tests {
         assert!(with(&torn_then_continued).contains("line 2, is not a row of this file"));
     }
 
-    /// serde reads a missing cell of an optional column as an empty one.
+    /// serde reads a missing cell of an optional column as empty.
     #[test]
     fn missing_optional_cells_are_not_taken_for_empty() {
         let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
@@ -333,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Rows that are measured further are added to a growing file once more.
+    /// Rows that are measured on more segments are appended again to a growing file.
     #[test]
     fn the_last_row_of_a_key_counts_in_a_growing_file_and_is_a_fault_in_a_finished_one() {
         let row = |looks: &str| {
@@ -353,7 +343,7 @@ mod tests {
         line(&CurveRow { masked_heads: "two\nlines".to_owned(), ..CurveRow::default() });
     }
 
-    /// Any text but a byte order mark, which `csv` takes off the start of a line.
+    /// Any text but a byte order mark, which `csv` removes from the start of a line.
     const TEXT: &str = "[^\\n\u{feff}]*";
 
     fn any_row() -> impl Strategy<Value = AblationRow> {

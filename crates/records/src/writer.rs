@@ -1,7 +1,7 @@
-//! A CSV file that grows row by row, survives being killed, and replaces an earlier one when it is complete.
+//! Writer of a CSV file that grows row by row, survives being killed, and replaces an earlier file when it is complete.
 //!
-//! New rows go to `ablate-one.partial.csv`. `ablate-one.csv`, its signature and the statistics of its segments stay as they
-//! are until the new files are complete. These hold the new rows, and the earlier ones that were not measured again.
+//! New rows go to `ablate-one.partial.csv`. `ablate-one.csv`, its signature and the statistics of its segments stay unchanged until the new
+//! files are complete, with the new rows and the earlier ones that were not measured again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::stored::Stored;
 use crate::table::{header, line};
 use crate::{Error, Row};
 
-/// Writer of a result file, its signature and the statistics of its segments. Continues an earlier run.
+/// Writer of a result file, its signature and the statistics of its segments, which continues an earlier run.
 ///
-/// Other processes cannot write the file as long as the writer lives; they can read it.
+/// Other processes can read the file but not write it while the writer lives.
 #[derive(Debug)]
 pub struct RowWriter<R: Row> {
     files: Held,
@@ -25,35 +25,32 @@ pub struct RowWriter<R: Row> {
     new: Stored<R>,
     /// Earlier rows, which are published unless new rows have their keys.
     old: Option<Stored<R>>,
-    /// This run.
     run: Provenance,
-    /// `true` if the growing files have rows of this run, or of the unfinished one that it continues.
+    /// `true` if the growing files contain rows of this run, or of the unfinished run that it continues.
     is_begun: bool,
-    /// Fault of an unfinished run with other inputs, which new rows would overwrite.
+    /// Error about an unfinished run with other inputs, which new rows would overwrite.
     obstacle: Option<Error>,
-    /// Settings of the last test of the earlier rows.
     tested: Option<Testing>,
-    /// The growing files of rows and of statistics, once there is something to add.
+    /// Growing files of rows and of statistics, opened with the first addition.
     growing: Option<[GrowingFile; 2]>,
-    /// Names of the rows that this run has added.
     added: Vec<String>,
     started: Instant,
 }
 
 impl<R: Row> RowWriter<R> {
-    /// Opens the results at `path`, a CSV file that need not exist, and continues an unfinished run with the same identity.
+    /// Opens the results at `path`, a CSV file that need not exist, and continues an unfinished run with an equal identity.
     ///
-    /// - `again`: complete rows count as missing, and results that do not fit are replaced; all stay until the new ones are
-    ///   complete. A killed run that was opened so continues so.
+    /// - `again`: treat complete rows as missing and replace results that do not fit; all stay until the new ones are complete. A killed
+    ///   run that was opened with `again` continues with it.
     ///
     /// # Errors
-    /// If existing rows belong to another run, were edited, or lack the statistics that this run stores (unless `again`), are
-    /// no results at all, or are being written by another process; or if the folder cannot be written.
+    /// If existing rows belong to another run, were edited, or lack the statistics that this run stores (unless `again`), are not results,
+    /// or are being written by another process; or if the folder cannot be written.
     pub fn open(path: &Path, signature: &Signature, again: bool) -> Result<Self, Error> {
         let files = Held::take(path)?;
         let unfinished = Stored::unfinished(&files.partial);
         if matches!(unfinished, Ok(None)) {
-            files.partial.remove()?; // the rest of a run that was killed before its first row
+            files.partial.remove()?; // left by a run that was killed before its first row
         }
         let unfinished = Stored::fitting(unfinished, &files.partial, (signature, again));
         let mut old = Stored::earlier(path, signature, again)?;
@@ -62,7 +59,7 @@ impl<R: Row> RowWriter<R> {
             found => (found?, None),
         };
         let tested = unfinished.iter().chain(&old).find_map(|stored| stored.signature.testing);
-        // What was measured before --again is not new.
+        // Rows measured before --again are not new.
         if let Some(mut early) = unfinished.take_if(|unfinished| again && !unfinished.signature.again) {
             old.take().map_or(Ok(()), |old| early.add(old))?;
             old = Some(early);
@@ -81,12 +78,12 @@ impl<R: Row> RowWriter<R> {
         Ok(Self { files, new, old, run, is_begun, obstacle, tested, growing, added, started })
     }
 
-    /// Earlier rows that need not be measured again.
+    /// Returns the earlier rows that need not be measured again.
     fn kept(&self) -> Option<&Stored<R>> {
         self.old.as_ref().filter(|_| !self.new.signature.again)
     }
 
-    /// The rows that need not be measured, in the order of their keys.
+    /// Returns the rows that need not be measured, in the order of their keys.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &R> {
         let mut rows: BTreeMap<&R::Key, &R> = self.kept().iter().flat_map(|old| &old.rows).collect();
         rows.extend(&self.new.rows);
@@ -102,27 +99,27 @@ impl<R: Row> RowWriter<R> {
         self.get(key).is_some()
     }
 
-    /// Returns true if an unfinished run is continued, or this one has added rows.
+    /// Returns true if an unfinished run is continued, or this run has added rows.
     pub fn continues(&self) -> bool {
         self.is_begun
     }
 
-    /// Settings of the last test of earlier rows; `None` if there are none.
+    /// Returns the settings of the last test of earlier rows; `None` if they were not tested.
     pub fn tested(&self) -> Option<Testing> {
         self.tested
     }
 
-    /// The signature, for settings of tests and sizes of families.
+    /// Returns the signature, for settings of tests and sizes of families.
     pub fn signature_mut(&mut self) -> &mut Signature {
         &mut self.new.signature
     }
 
-    /// The record of this run.
+    /// Returns the record of this run.
     pub fn run_mut(&mut self) -> &mut Provenance {
         &mut self.run
     }
 
-    /// Leaves out earlier rows that do not fit any more. Complete results stay until this run is complete.
+    /// Leaves out earlier rows that no longer fit. Complete results stay until this run is complete.
     pub fn leave_out(&mut self, unwanted: impl Fn(&R) -> bool) {
         for stored in self.old.iter_mut().chain([&mut self.new]) {
             let gone = stored.leave_out(&unwanted);
@@ -130,7 +127,7 @@ impl<R: Row> RowWriter<R> {
                 part.rows.retain(|name, _| !gone.contains(name));
             }
         }
-        self.growing = None; // written anew with the next row
+        self.growing = None; // rewritten with the next row
     }
 
     /// Stores the statistics of a base, unless they are stored already.
@@ -138,8 +135,7 @@ impl<R: Row> RowWriter<R> {
     /// - `columns`: names of the numbers of a segment
     ///
     /// # Errors
-    /// If the rows are compared with other statistics of this base: they would not be of one model. Or if the file cannot be
-    /// written.
+    /// If the rows are compared with other statistics of this base, or the file cannot be written.
     pub fn add_base(&mut self, columns: &[&str], base: Block) -> Result<(), Error> {
         self.kept().into_iter().chain([&self.new]).try_for_each(|stored| stored.check_base(&base))?;
         if self.new.blocks.get(&base.name) == Some(&base) {
@@ -150,9 +146,8 @@ impl<R: Row> RowWriter<R> {
         self.store(base)
     }
 
-    /// Adds a row, and the statistics of its segments after those of its base, and waits until they are on the disk.
-    ///
-    /// The row replaces an earlier one with its key; an equal one stays.
+    /// Adds a row after the statistics of its segments, and waits until both are on the disk. The row replaces an earlier one with its key,
+    /// unless they are equal.
     ///
     /// # Errors
     /// If the file cannot be written; earlier rows stay.
@@ -168,9 +163,9 @@ impl<R: Row> RowWriter<R> {
         if self.new.blocks.get(&predictions).is_none()
             && let Some(earlier) = self.block(&predictions).cloned()
         {
-            self.store(earlier)?; // those of a replaced row go with it
+            self.store(earlier)?; // keeps the predictions for the replaced row
         }
-        // The statistics come first, so that no row is without.
+        // Statistics come first, so that every row has them.
         block.map_or(Ok(()), |block| self.store(block))?;
         let [rows, _] = self.growing()?;
         rows.append(line(&row).as_bytes())?;
@@ -181,15 +176,12 @@ impl<R: Row> RowWriter<R> {
         Ok(())
     }
 
-    /// Returns stored statistics: those of a row or a base that need not be measured, or predictions for a row.
+    /// Returns stored statistics: of a row or base that need not be measured, or predictions for a row.
     pub fn block(&self, name: &str) -> Option<&Block> {
         self.new.blocks.get(name).or_else(|| self.kept()?.blocks.get(name))
     }
 
-    /// Stores statistics that are no row's own, such as predictions for it.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Stores statistics that do not belong to a row alone, such as predictions for it.
     pub fn store(&mut self, block: Block) -> Result<(), Error> {
         let bytes = self.new.blocks.addition(&block);
         let [_, segments] = self.growing()?;
@@ -198,7 +190,7 @@ impl<R: Row> RowWriter<R> {
         Ok(())
     }
 
-    /// The growing files of rows and of statistics, which begin with the new rows. A run that adds nothing leaves no trace.
+    /// Returns the growing files of rows and of statistics, which begin with the new rows. A run that adds nothing writes nothing.
     fn growing(&mut self) -> Result<&mut [GrowingFile; 2], Error> {
         if self.growing.is_none() {
             self.begin()?;
@@ -208,7 +200,7 @@ impl<R: Row> RowWriter<R> {
         Ok(self.growing.as_mut().expect("it was just opened"))
     }
 
-    /// Replaces the growing files. A kill in between leaves rows without statistics, which the next run measures, but no rows
+    /// Replaces the growing files. A kill in between may leave rows without statistics, which the next run measures again, but never rows
     /// under the signature of another run.
     fn begin(&mut self) -> Result<(), Error> {
         if let Some(obstacle) = self.obstacle.take() {
@@ -230,19 +222,16 @@ impl<R: Row> RowWriter<R> {
     }
 
     /// [Publishes](Self::publish) rows that need no completion.
-    ///
-    /// # Errors
-    /// As for [`publish`](Self::publish).
     pub fn finish(self) -> Result<Vec<R>, Error> {
         self.publish(|_, _, _| Ok(()))
     }
 
-    /// Lets `complete` fill in what needs all rows and their signature, such as tests, then makes these rows, in the order of
-    /// their keys, the results, and returns them. Complete results can be opened again for more rows.
+    /// Lets `complete` fill in what depends on all rows and their signature, such as tests. Then publishes the rows as the results, sorted
+    /// by key, and returns them. Complete results can be opened again to add rows.
     ///
     /// # Errors
-    /// If earlier rows are compared with another base than the new ones, `complete` fails, or a file cannot be written; new
-    /// rows stay in the growing file.
+    /// If earlier rows are compared with another base than the new ones, `complete` fails, or a file cannot be written; new rows stay in
+    /// the growing file.
     ///
     /// # Panics
     /// If `complete` changes a key.
@@ -269,7 +258,7 @@ impl<R: Row> RowWriter<R> {
         Ok(rows)
     }
 
-    /// The signature with the warnings and the duration of this run, unless it added nothing.
+    /// Returns the signature with the warnings and the duration of this run, if it added rows.
     fn signed_off(&mut self, mut signature: Signature) -> Signature {
         if !self.added.is_empty() || signature.runs.is_empty() {
             self.run.add_warnings();
@@ -283,10 +272,7 @@ impl<R: Row> RowWriter<R> {
     }
 }
 
-/// Refuses a result file that could not be written, before any long work.
-///
-/// # Errors
-/// As for [`Held::take`].
+/// Checks that a result file can be written, before any long work.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     Held::take(path).map(drop)
 }

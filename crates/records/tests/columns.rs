@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the columns of a row type with their doc comments, up to the first empty line of each.
+/// Returns the columns of a row type with the first paragraph of their doc comments.
 fn documented(file: &str, row_type: &str) -> Vec<(String, String)> {
     let source = |file| fs::read_to_string(root().join("crates/records/src/rows").join(file)).unwrap();
     let fields_of = |source: &str, begin: &str| {
@@ -41,7 +41,7 @@ fn documented(file: &str, row_type: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns the table of a row type without columns that an earlier table describes in the same words.
+/// Returns the table of a row type without columns that an earlier table describes in identical words.
 fn table(file: &str, row_type: &str, described: &mut BTreeSet<(String, String)>) -> String {
     let mut table = "| column | meaning |\n|---|---|\n".to_owned();
     for column in documented(file, row_type) {

@@ -1,4 +1,4 @@
-//! Names of rows, and the families that they belong to: signatures, statistics and shards of results find them by it.
+//! Names of rows and of their families, by which signatures, statistics and shards find them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
     AblationRow, BASE, CorrelationRow, CurveRow, DynamicsRow, Identity, Measure, Measured, MetricName, Order,
@@ -6,7 +6,6 @@ use records::{
     read_complete,
 };
 
-/// The only row of a file with this line.
 fn row<R: Row>(line: &str) -> R {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
@@ -71,7 +70,7 @@ fn epochs_and_speeds_are_told_apart() {
 fn only_orders_by_a_score_of_the_model_can_be_measured_again() {
     let is_measured = |name: &str| name.parse::<Order>().unwrap().is_measured();
     assert!(["importance", "entropy", "fisher-batches", "modules"].into_iter().all(is_measured));
-    // these know no score of a model without some heads
+    // these do not score heads on a model without some of them
     assert!(!["oracle", "random", "relevance", "greedy-forward", "swap"].into_iter().any(is_measured));
 }
 

@@ -1,4 +1,4 @@
-//! Warnings of a run in its signature; in a file of its own, since a process has one list of warnings.
+//! Warnings of a run in its signature; a separate file, since a process has one list of warnings.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Agreement of two sweeps over the same heads, and how large it could be (Michel et al. 2019, Section 3.4, Figure 2).
+//! Agreement of two sweeps over common heads, and its noise ceiling (Michel et al. 2019, Section 3.4, Figure 2).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,12 @@ use stats::reliability::{Swept, ceiling, correlation_intervals, split_half};
 
 use crate::{Error, Store, metric_of};
 
-/// Heads of each split whose overlap is counted.
+/// Number of heads of each split whose overlap is counted.
 const TOP: usize = 10;
 
-/// Times that a test set is halved.
 const SPLITS: usize = 100;
 
-/// A sweep of `ablate-one` with what was measured of its segments.
+/// A sweep of `ablate-one` with the statistics of its segments.
 #[derive(Debug)]
 pub struct Sweep {
     path: PathBuf,
@@ -32,10 +31,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Reads a result file of `ablate-one` and what lies beside it.
-    ///
-    /// # Errors
-    /// If a file is missing or broken.
+    /// Reads a result file of `ablate-one`, its signature and its statistics.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let stored = Stored::<AblationRow>::complete(path)?.filter(|stored| !stored.blocks.is_empty());
         let none = || {
@@ -51,9 +47,9 @@ impl Sweep {
         Ok(Self { path: path.to_owned(), identity, rows, base, variants })
     }
 
-    /// Refuses a sweep of another model, other data or other settings than a comparison, in the file at `path`, was made of.
+    /// Refuses a sweep of another model, other data or other settings than the comparison in the file at `path`.
     ///
-    /// - `split`: that it must be of, and the arguments that it must have
+    /// - `split`: expected split, with the expected arguments
     pub(crate) fn check_fits(
         &self,
         path: &Path,
@@ -81,7 +77,6 @@ impl Sweep {
         }
     }
 
-    /// The same heads in the order of `names`.
     fn ordered(&self, names: &[String]) -> Result<Side<'_>, Error> {
         let mut side = Side { base: &self.base, rows: Vec::new(), variants: Vec::new() };
         for name in names {
@@ -98,7 +93,6 @@ pub(crate) fn no_row(row: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("there is no row for `{row}` on the second split"))
 }
 
-/// Some heads of a sweep.
 struct Side<'a> {
     base: &'a Segments,
     rows: Vec<&'a AblationRow>,
@@ -110,13 +104,13 @@ impl Side<'_> {
         Swept { base: self.base, variants: &self.variants }
     }
 
-    /// The scores, by the sign of the metric such that more is better.
+    /// Returns the scores with the sign that makes higher better.
     fn gains(&self) -> Vec<f64> {
         self.rows.iter().map(|row| row.direction().gain(row.score)).collect()
     }
 }
 
-/// A row for all heads of the first sweep, and one for each attention type, in the order of their first head.
+/// Returns a row for all heads of the first sweep, and one for each attention type, in the order of its first head.
 ///
 /// # Errors
 /// If a head has no row in the second sweep, or nothing can be correlated.
@@ -150,7 +144,7 @@ fn row(
     let (Some(first_base), Some(second_base)) = (first.rows.first(), second.rows.first()) else {
         return Err(no_row(scope));
     };
-    // Of tasks with opposite directions the scores would correlate with the wrong sign.
+    // If the tasks have opposite directions, raw scores would correlate with the wrong sign.
     let (x, y) = (first.gains(), second.gains());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
     let reliability = |side: &Side<'_>| split_half(side.swept(), SPLITS, testing.seed);
@@ -188,7 +182,7 @@ fn row(
     })
 }
 
-/// A correlation, or none where one side does not vary or there are too few heads.
+/// Returns the correlation; `None` if one side does not vary or there are too few heads.
 fn known(found: Result<Correlation, stats::Error>) -> Result<Option<Correlation>, Error> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -197,13 +191,12 @@ fn known(found: Result<Correlation, stats::Error>) -> Result<Option<Correlation>
     }
 }
 
-/// Number of the `top` lowest values on both sides are of the same heads: the mean over all ways to break ties.
+/// Returns how many heads have one of the `top` lowest values on both sides: the mean over all ways to break ties.
 fn overlap(first: &[f64], second: &[f64], top: usize) -> f64 {
     shares(first, top).into_iter().zip(shares(second, top)).map(|(first, second)| first * second).sum()
 }
 
-/// The share of all ways to break ties in which a value is among the `top` lowest: 1, 0, or between them if it ties at the
-/// edge.
+/// Returns the share of all ways to break ties in which a value is among the `top` lowest: 1, 0, or in between for ties at the edge.
 fn shares(scores: &[f64], top: usize) -> Vec<f64> {
     let mut sorted = scores.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -225,8 +218,7 @@ mod tests {
     use super::*;
     use records::MetricName;
 
-    /// The two costliest of the first side are heads 0 and 1. On the second head 1 is, and 0 and 2 tie for the other
-    /// place: 1 + 1/2.
+    /// Heads 0 and 1 cost most on the first side. On the second, head 1 costs most, and heads 0 and 2 tie for the second place: 1 + 1/2.
     #[test]
     fn ties_count_by_half() {
         let (first, second) = ([1.0, 2.0, 3.0, 4.0], [5.0, 0.0, 5.0, 9.0]);
@@ -236,13 +228,13 @@ mod tests {
         assert_eq!(overlap(&first, &second, 4), 4.0);
     }
 
-    /// If nothing differs, chance decides: top² / heads.
+    /// If nothing differs, the overlap is that expected by chance: top² / heads.
     #[test]
     fn ties_all_over_give_what_chance_gives() {
         assert!((overlap(&[7.0; 5], &[7.0, 8.0, 9.0, 10.0, 11.0], 2) - 4.0 / 5.0).abs() < 1e-12);
     }
 
-    /// One wrong example more for each head, on test sets of 12 and 16; heads 5 and 6 change nothing on the second.
+    /// Returns a sweep whose heads make these numbers of segments wrong; the first four heads are `enc-enc`.
     fn swept(name: &str, examples: usize, wrong: &[usize]) -> Sweep {
         use stats::classification::{ClassificationMetric, Outcome};
         let segments = |wrong: usize| {
@@ -269,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Twelve heads of a language model, of which ten are counted. On both sides heads 1 and 2 cost least; heads 11 and 12 cost
-    /// most on the first, 9 and 10 on the second, which would leave 8 in common if the lowest nats were the costliest.
+    /// Twelve heads of a language model, of which ten are counted. On both sides heads 1 and 2 cost least. Heads 11 and 12 cost most on the
+    /// first, 9 and 10 on the second, so only 8 would be in common if the lowest nats counted as most expensive.
     #[test]
     fn the_heads_that_cost_most_nats_are_the_costliest() {
         use stats::nats::NatsStatistics;
@@ -297,7 +289,7 @@ mod tests {
         assert_eq!(agreement(&first, &second, TESTING).unwrap()[0].top_overlap, 10.0);
     }
 
-    /// Each head makes one example more wrong, and costs some nats: the accuracy falls where the nats rise.
+    /// Each head makes one more segment wrong, and costs some nats: accuracy falls as the nats rise.
     #[test]
     fn what_costs_on_both_sides_agrees_whatever_the_direction_of_the_metric() {
         use stats::nats::NatsStatistics;
@@ -336,7 +328,7 @@ mod tests {
         };
         assert!(fits(&comparison, "test", &comparison.arguments).is_ok());
         assert!(fits(&comparison, "shifted", &comparison.arguments).is_err());
-        // the second split's own arguments, of which the first has others
+        // separate arguments for the second split
         let other = Identity { arguments: BTreeMap::new(), ..comparison.clone() };
         assert!(fits(&other, "test", &comparison.arguments).is_ok());
         let arguments = [("rescale".to_owned(), true.into())].into();
@@ -357,7 +349,7 @@ mod tests {
 
     const TESTING: Testing = Testing { resamples: 40, seed: 1, margin_percent: 2.0, block: 1 };
 
-    /// enc-enc: 1, 2, 3, 4 wrong against 2, 4, 6, 8, r = 1; dec-dec never varies on the second split.
+    /// enc-enc: 1, 2, 3, 4 and 2, 4, 6, 8 wrong segments, r = 1; dec-dec does not vary on the second split.
     #[test]
     fn each_type_is_compared_by_itself_and_all_together() {
         let first = swept("dec-dec", 12, &[1, 2, 3, 4, 5, 6]);

@@ -4,28 +4,28 @@ use records::rules::{MARGIN_PERCENT, is_margin};
 use records::signature::Testing;
 use stats::swaps::SWAPS;
 
-/// Seed unless something else is asked for.
+/// Default seed.
 pub const SEED: u64 = 1;
 
 /// Settings of the tests of differences.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Tests")]
 pub struct TestArgs {
-    /// Swaps of the two systems' segments, at most 99,999; then p near 0.01 gets 999,999. Intervals are made of as many bootstrap
-    /// resamples, at most 10,000; fewer than 39 give none, and 0 skips all tests [default: as before, or 99,999]
+    /// Swaps in randomisation tests, at most 99,999; p-values near 0.01 then get 999,999. Also the number of bootstrap resamples for
+    /// intervals, at most 10,000; fewer than 39 give no intervals, and 0 skips all tests [default: as before, or 99,999]
     #[arg(long, value_name = "N", value_parser = resamples)]
     pub resamples: Option<usize>,
 
-    /// Loss that is tolerated, in percent of the score with all heads; for nats per token, of the perplexity [default: as before,
-    /// or 2]
+    /// Margin: largest loss to accept, in percent of the full model's score; for nats per token, of the perplexity [default: as before, or
+    /// 2]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     pub margin: Option<f64>,
 }
 
 impl TestArgs {
-    /// Settings for results that were tested with those `before`, or never.
+    /// Returns settings for results that were tested with `before`, or never.
     ///
-    /// - `seed`: that was asked for; if absent as before, or [`SEED`]
+    /// - `seed`: requested seed; if `None` as before, or [`SEED`]
     pub fn testing(&self, before: Option<Testing>, seed: Option<u64>) -> Testing {
         let default = Testing { resamples: SWAPS, seed: SEED, margin_percent: MARGIN_PERCENT, block: 1 };
         let before = before.unwrap_or(default);
@@ -38,19 +38,13 @@ impl TestArgs {
     }
 }
 
-/// A number of resamples, for arguments.
-///
-/// # Errors
-/// In words, if it is none, or greater than [`SWAPS`].
+/// Parses a number of resamples from an argument.
 pub fn resamples(text: &str) -> Result<usize, String> {
     let resamples = text.parse().ok().filter(|resamples| *resamples <= SWAPS);
     resamples.ok_or_else(|| format!("must be a whole number from 0 to {SWAPS}"))
 }
 
-/// A margin in percent, for arguments.
-///
-/// # Errors
-/// In words, if it is none above 0 and at most 100.
+/// Parses a margin in percent from an argument.
 pub fn margin(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| is_margin(*percent));
     percent.ok_or_else(|| "must be a number above 0 and at most 100".to_owned())

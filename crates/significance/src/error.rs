@@ -1,10 +1,10 @@
 //! Errors of tests and shards.
 
-/// Why rows could not be tested, or shards not be joined.
+/// Reason why rows could not be tested, or shards not joined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Stored results, or their statistics, are not what they should be or do not go together.
+    /// Stored results, or their statistics, are invalid or do not fit together.
     #[error("{0}")]
     Invalid(String),
 
@@ -18,7 +18,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// A row cannot be tested.
     pub(crate) fn of_row(row: &str, fault: impl std::fmt::Display) -> Self {
         Self::Invalid(format!("row `{row}` cannot be tested: {fault}"))
     }

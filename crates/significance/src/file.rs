@@ -1,4 +1,4 @@
-//! Result files, tested again.
+//! Retesting of result files.
 
 use std::path::{Path, PathBuf};
 
@@ -21,45 +21,45 @@ use crate::{Error, metric_of, rows_of, test_rows};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Retested {
-    /// Its rows were tested.
+    /// The rows were tested.
     Tested {
         /// The CSV file.
         path: PathBuf,
         /// Number of rows.
         rows: usize,
-        /// Of pruning curves, the share of heads that can go.
+        /// Shares of dispensable heads, for pruning curves.
         shares: Vec<Share>,
     },
-    /// There are no statistics of segments to test it from.
+    /// There are no statistics of segments for a test.
     NotMeasured {
         /// The CSV file.
         path: PathBuf,
     },
 }
 
-/// Share of the heads of a curve that can go.
+/// Share of the heads of a pruning curve that can be masked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
     /// The curve, such as `all/importance`.
     pub curve: String,
-    /// Heads that could be masked.
+    /// Number of heads that could be masked.
     pub heads: usize,
-    /// Masked heads that are dispensable together; absent if the curve does not start at the intact model.
+    /// Number of masked heads that are dispensable together; `None` if the curve does not start at the full model.
     pub dispensable: Option<usize>,
-    /// Masked heads without a significant loss, the paper's rule.
+    /// Number of masked heads without a significant loss, the paper's rule.
     pub without_loss: Option<usize>,
-    /// `true` if the heads were ordered by the segments that are tested. Then chance is in the order too, and the shares are no
-    /// claim about other segments.
+    /// `true` if the heads were ordered by the tested segments. Then the order contains chance too, and the shares do not generalise to
+    /// other segments.
     pub is_ordered_by_tested_segments: bool,
 }
 
-/// Tests a result file again, and replaces it by what comes out.
+/// Tests a result file again, and replaces it by the outcome.
 ///
-/// - `change`: makes the new settings of the old ones
+/// - `change`: returns the new settings, given the old ones
 ///
 /// # Errors
-/// If the file is not there or cannot be read or written, is unfinished, or its statistics are missing or broken; of a
-/// comparison also if the sweeps that it was made of are not beside it, or are others now.
+/// If the file does not exist, cannot be read or written, is unfinished, or its statistics are missing or broken; for a comparison also if
+/// the compared sweeps are not in its folder, or have changed.
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
     std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
     let files = Held::take(path)?; // before anything is read: a killed process may have been publishing
@@ -109,10 +109,10 @@ fn replace<R: Row>(
     Ok(rows)
 }
 
-/// Under this name a comparison has the arguments of the sweep of its second split, where they differ from those of the first.
+/// Name of the arguments of a comparison for the sweep of its second split, if they differ from those for the first.
 pub const AGAINST_ARGUMENTS: &str = "against_arguments";
 
-/// Compares the sweeps again that the signature names.
+/// Repeats the comparison of the sweeps that the signature names.
 fn retest_agreement(
     path: &Path,
     files: &Held,
@@ -153,7 +153,7 @@ fn retest_agreement(
     Ok(Retested::Tested { path: path.to_owned(), rows: rows.len(), shares: Vec::new() })
 }
 
-/// Shares of heads that can go along each curve of models that were not repaired.
+/// Returns the shares of dispensable heads for each curve of models that were not repaired.
 fn shares(rows: &[CurveRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
     let estimated_on = identity.arguments.get("estimate_on").and_then(Value::as_str);
     let dispensable = Rule::Dispensable { margin_percent: testing.margin_percent };

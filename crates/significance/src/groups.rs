@@ -1,7 +1,7 @@
-//! Which heads matter for which segments: accuracies by group of segments, such as the paradigms of BLiMP.
+//! Effects of heads by group of segments: accuracies on groups such as the paradigms of BLiMP.
 //!
-//! Warstadt et al. (2020), <https://aclanthology.org/2020.tacl-1.25>, whose 67 paradigms are minimal pairs of one phenomenon
-//! each. Michel et al. (2019) have no such table.
+//! Warstadt et al. (2020), <https://aclanthology.org/2020.tacl-1.25>, whose 67 paradigms are minimal pairs of one phenomenon each. Michel
+//! et al. (2019) have no such table.
 use stats::adjust::holm;
 use stats::bootstrap::Interval;
 use stats::classification::Outcome;
@@ -9,56 +9,56 @@ use stats::correlation::spearman;
 use stats::mcnemar::mid_p;
 use stats::proportion::{tango, wilson};
 
-/// Some neighbouring segments of the split.
+/// Neighbouring segments of the split that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// Number of questions.
+    /// Number of segments.
     pub segments: usize,
-    /// Number that the intact model has right.
+    /// Number that the full model has right.
     pub right: usize,
-    /// Effect of each head on it.
+    /// Effect of each head on the group.
     pub changes: Vec<Change>,
 }
 
 /// Effect of masking one head on one group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// Accuracy without the head minus that of the intact model, in percentage points.
+    /// Accuracy with the head masked minus accuracy of the full model, in percentage points.
     pub delta: f64,
-    /// Its 95 % interval by [`tango`], likewise.
+    /// 95% interval of `delta` by [`tango`], in percentage points.
     pub interval: Interval,
-    /// Mid-p of McNemar's test on the segments of the group, adjusted by Holm for all heads and groups, 0 to 1.
+    /// Mid-p of McNemar's test on the group's segments, adjusted by Holm over all heads and groups, 0 to 1.
     pub p_adjusted: f64,
 }
 
 impl Group {
-    /// Accuracy of the intact model, in percent.
+    /// Returns the accuracy of the full model, in percent.
     pub fn accuracy(&self) -> f64 {
         100.0 * self.right as f64 / self.segments as f64
     }
 
-    /// Its 95 % interval, in percent.
+    /// Returns the 95% interval of the accuracy, in percent.
     pub fn interval(&self) -> Interval {
         let Interval { low, high } = wilson(self.right, self.segments);
         Interval { low: 100.0 * low, high: 100.0 * high }
     }
 
-    /// Agreement with another group on which heads matter: Spearman's rho of the changes; absent where all heads change
-    /// nothing, or are fewer than three.
+    /// Returns the agreement with another group on which heads matter: Spearman's rho of the effects; `None` if all effects in a group are
+    /// equal, or with fewer than three heads.
     pub fn likeness(&self, other: &Self) -> Option<f64> {
         let deltas = |group: &Self| group.changes.iter().map(|change| change.delta).collect::<Vec<_>>();
         spearman(&deltas(self), &deltas(other)).ok().map(|found| found.coefficient)
     }
 }
 
-/// Tests each head on each group, one after the other; `None` if a group has no segments, or if the groups do not have as many
-/// as the base and each head.
+/// Tests each head on each group; `None` if a group has no segments, or if the groups do not add up to the segments of the full model and
+/// of each head.
 ///
 /// - `named`: name and number of segments of each group
-/// - `base`: of the intact model
-/// - `heads`: without each head
+/// - `base`: outcomes of the full model
+/// - `heads`: outcomes with each head masked
 pub fn groups(named: &[(String, usize)], base: &[Outcome], heads: &[Vec<Outcome>]) -> Option<Vec<Group>> {
     if heads.iter().any(|head| head.len() != base.len()) || named.iter().any(|(_, segments)| *segments == 0) {
         return None;
@@ -87,7 +87,7 @@ pub fn groups(named: &[(String, usize)], base: &[Outcome], heads: &[Vec<Outcome>
     (first == base.len()).then_some(groups)
 }
 
-/// Segments that the base alone has right, and those that the variant alone has.
+/// Returns the numbers of segments that only the base and only the variant has right.
 fn exchanged(base: &[Outcome], variant: &[Outcome]) -> (usize, usize) {
     let only = |left: &[Outcome], right: &[Outcome]| {
         left.iter().zip(right).filter(|(left, right)| left.is_right() && !right.is_right()).count()
@@ -107,9 +107,8 @@ mod tests {
         sizes.iter().map(|&segments| ("islands".to_owned(), segments)).collect()
     }
 
-    /// Groups of 20, 16 and 12 segments, of which the intact model has 20, 15 and 2 right; eight heads. The second spoils 16
-    /// and 12 of the first two and both of the last, the third two, two and one; the seventh spoils one of the second and
-    /// mends the last.
+    /// Groups of 20, 16 and 12 segments, of which the full model has 20, 15 and 2 right. Head 2 makes 16 and 12 wrong in the first two
+    /// groups; head 3 makes 2, 2 and 1 wrong; head 7 makes one wrong in the second group and corrects the last group.
     fn example() -> Vec<Group> {
         let sizes = [20, 16, 12];
         let right = |spoilt: [usize; 3], base: [usize; 3]| {
@@ -126,8 +125,8 @@ mod tests {
         groups(&named(&sizes), &right([0; 3], intact), &(1..=8).map(variant).collect::<Vec<_>>()).unwrap()
     }
 
-    /// 16 of 20 are lost and none is won: mid-p = 1 / 2^16, and the smallest of 24 after 1 / 2^16 * 24; with 12 lost it is the
-    /// next but one, since the 10 that are won are the third.
+    /// 16 of 20 are lost and none is gained: mid-p = 1 / 2^16, times 24 as the smallest of 24. The 12 that are lost come second, the 10
+    /// that are gained third.
     #[test]
     fn each_head_is_tested_on_each_group_and_adjusted_for_all() {
         let groups = example();
@@ -142,7 +141,7 @@ mod tests {
         }
         let unchanged = groups[0].changes[0];
         assert_eq!((unchanged.delta, unchanged.p_adjusted), (0.0, 1.0));
-        // no change of 20 is Wilson's share of none, either way: z² / (n + z²)
+        // no change in 20 is Wilson's interval of a share of 0 on either side: z² / (n + z²)
         assert!((unchanged.interval.high - 100.0 * 3.841_459 / 23.841_459).abs() < 1e-4);
         assert_eq!((groups[1].right, groups[1].accuracy()), (15, 93.75));
     }
@@ -168,9 +167,9 @@ mod tests {
         assert!(tested(&[3, 2], 5).is_some());
     }
 
-    /// Ranks of the changes of heads 2, 3, 7 and of the five others, which are 0, less their mean of 4.5: -3.5, -2.5, 1, 1 in
-    /// the first group; -3.5, -2.5, -1.5, 1.5 in the second; 0, -3.5, 3.5, 0 in the third. The first two have a covariance of
-    /// 24.5 and variances of 24.5 and 32, the outer two 12.25 and 24.5 on both sides.
+    /// Ranks of the effects of heads 2, 3, 7 and of the five others, which are 0, minus their mean of 4.5: -3.5, -2.5, 1, 1 in the first
+    /// group; -3.5, -2.5, -1.5, 1.5 in the second; 0, -3.5, 3.5, 0 in the third. The first two groups have a covariance of 24.5 and
+    /// variances of 24.5 and 32; the first and the third have a covariance of 12.25 and variances of 24.5.
     #[test]
     fn groups_are_alike_where_the_same_heads_matter() {
         let groups = example();

@@ -1,7 +1,7 @@
-//! Testing, the second of two steps: measuring runs the model and stores the statistics of every segment, and all p-values,
-//! intervals and adjustments are made from these, again whenever someone asks for other resamples or margins.
+//! Tests of stored measurements. Measuring runs the model and stores the statistics of every segment; all p-values, intervals and
+//! adjustments are computed from these, and can be computed again for other resamples or margins.
 //!
-//! Needs neither the model nor libtorch; `retest` is the command, and `merge`, which joins shards before they are tested.
+//! Needs neither the model nor libtorch. The commands are `retest`, and `merge`, which joins shards before testing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,20 +37,20 @@ pub use groups::{Change, Group, groups};
 pub use merge::{Merged, merge};
 pub use replay::{Look, Replayed, replay};
 
-/// The experiments whose results are tested, which the names of their files begin with.
+/// Returns the experiments whose results are tested; the names of their files begin with these names.
 pub fn tested() -> impl Iterator<Item = &'static str> {
     let all = heads::experiment::ALL.iter();
     all.filter(|experiment| experiment.rows != Rows::Untested).map(|experiment| experiment.name)
 }
 
-/// Rows of the experiment with this name; those of an unknown one are read as a sweep's.
+/// Returns the type of rows of an experiment; unknown experiments are read as sweeps.
 pub(crate) fn rows_of(experiment: &str) -> Rows {
     Experiment::named(experiment).map_or(Rows::Ablation, |experiment| experiment.rows)
 }
 
-/// Metric as a signature has it.
+/// Returns the metric for a signature.
 ///
-/// - `families`: number of rows that a family has when it is whole, by name; 0 where any number does
+/// - `families`: number of rows of each complete family, by name; 0 if any number is complete
 pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
     let positive = match metric {
         Metric::Classes(ClassificationMetric::F1 { positive }) => Some(positive),
@@ -59,10 +59,10 @@ pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
     Measured { metric: metric.name(), positive, families }
 }
 
-/// The metric that a signature has.
+/// Returns the metric in a signature.
 ///
 /// # Errors
-/// If it has no positive class but needs one, or has one that it has no use for.
+/// If a positive class is missing or not needed.
 pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
     let metric = measured.metric;
     Metric::of(metric, measured.positive).ok_or_else(|| {
@@ -72,13 +72,13 @@ pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
     })
 }
 
-/// Stored statistics of a model's segments; of one with a base, only where it differs from it.
+/// Returns the statistics of a model's segments to store; with a base, only those that differ from it.
 pub fn block(name: String, segments: &Segments, base: Option<&Segments>) -> Block {
     let cells = |segments: &Segments| (0..segments.len()).map(|n| segments.cells(n)).collect::<Vec<Cells>>();
     Block::new(name, &cells(segments), base.map(cells).as_deref())
 }
 
-/// Segments of models, restored from what is stored of them.
+/// Segments of models, restored from their stored statistics.
 #[derive(Debug)]
 pub struct Store<'a> {
     blocks: &'a Blocks,
@@ -87,15 +87,12 @@ pub struct Store<'a> {
 }
 
 impl<'a> Store<'a> {
-    /// Of these blocks.
+    /// Restores segments from these blocks.
     pub fn new(blocks: &'a Blocks, metric: Metric) -> Self {
         Self { blocks, metric, bases: BTreeMap::new() }
     }
 
-    /// The segments of a base.
-    ///
-    /// # Errors
-    /// If there is no such block, or it is broken.
+    /// Returns the segments of a base.
     pub fn base(&mut self, name: &str) -> Result<Segments, Error> {
         Ok(Segments::from_cells(self.metric, self.base_cells(name)?)?)
     }
@@ -108,10 +105,10 @@ impl<'a> Store<'a> {
         Ok(&self.bases[name])
     }
 
-    /// The segments of a model that is stored by its differences from a base.
+    /// Returns the segments of a model that is stored as differences from a base.
     ///
     /// # Errors
-    /// If there is no such block, it is broken, or is of other examples than the base.
+    /// If the block is missing or broken, or has other segments than the base.
     pub fn variant(&mut self, name: &str, base: &str) -> Result<Segments, Error> {
         let (block, metric) = (self.block(name)?, self.metric);
         let base = self.base_cells(base)?;
@@ -122,10 +119,7 @@ impl<'a> Store<'a> {
         Ok(Segments::from_cells(metric, &cells)?)
     }
 
-    /// First-order predictions for a row; `None` if there are none.
-    ///
-    /// # Errors
-    /// If the block is broken.
+    /// Returns first-order predictions for a row; `None` if none are stored.
     pub fn first_order(&mut self, row: &str, base: &str) -> Result<Option<Predictions>, Error> {
         let Some(block) = self.blocks.get(&first_order_name(row)) else { return Ok(None) };
         let metric = self.metric;
@@ -139,7 +133,7 @@ impl<'a> Store<'a> {
     }
 }
 
-/// Why the segments of two models cannot be compared: there are more of one, or what no model changes is another.
+/// Returns the reason why the segments of two models cannot be compared; `None` if they can.
 pub fn unpaired(own: &Segments, base: &Segments) -> Option<&'static str> {
     if own.len() != base.len() || own.metric() != base.metric() {
         return Some("it has another number of segments, or another metric");
@@ -148,7 +142,7 @@ pub fn unpaired(own: &Segments, base: &Segments) -> Option<&'static str> {
     unpaired_cells(base.metric(), &cells(own), &cells(base))
 }
 
-/// Why a model's segments cannot be compared with those of its base: what no masked head changes is another.
+/// Returns the reason why a model's segments cannot be compared with its base's: a value differs that masking cannot change.
 fn unpaired_cells(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static str> {
     let (columns, fault) = match metric {
         Metric::Classes(_) => (0..1, "its true classes are others than those of the base"),
@@ -163,13 +157,13 @@ fn unpaired_cells(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'s
     cells.iter().zip(base).any(is_other).then_some(fault)
 }
 
-/// Fills in what the statistics of segments say of each row, family by family, and leaves out statistics without a row.
+/// Records the results of tests on the statistics of segments in each row, family by family, and removes statistics without a row.
 ///
-/// Rows that are their own base are not tested. P-values of families that are not whole are not adjusted. The signature says how
-/// rows are tested, and learns how many segments are drawn and swapped together; without settings nothing is tested.
+/// Rows that are their own base are not tested. P-values of incomplete families are not adjusted. The signature contains the settings of
+/// the tests, and receives the number of segments that are drawn and swapped together; without settings nothing is tested.
 ///
 /// # Errors
-/// If statistics are missing or broken, or are not those of the rows' scores.
+/// If statistics are missing or broken, or do not give the rows' scores.
 pub fn test_rows<R: TestedRow>(
     rows: &mut [R],
     blocks: &mut Blocks,
@@ -211,13 +205,10 @@ pub fn test_rows<R: TestedRow>(
     Ok(())
 }
 
-/// Fills in the estimate of a row that is measured on a growing sample, at its last look.
+/// Records the estimate of a row that is measured on a growing sample, at its last look.
 ///
-/// - `predicted`: the row as the gradient predicts it, if there is a control variate
-/// - `clusters`: numbers of neighbouring segments that are parts of one text; empty if segments are independent
-///
-/// # Errors
-/// If the row has no look, or the segments make no score.
+/// - `predicted`: the row as predicted from the gradient, for the control variate
+/// - `clusters`: numbers of neighbouring segments that belong to one text; empty if segments are independent
 pub fn look<R: TestedRow>(
     row: &mut R,
     (base, variant): (&Segments, &Segments),
@@ -234,13 +225,12 @@ pub fn look<R: TestedRow>(
     Ok(())
 }
 
-/// Tells texts that were cut into windows, by the arguments of a run; neighbours are not independent then.
+/// Returns true if texts were cut into windows, according to the arguments of a run; neighbouring segments are then not independent.
 pub fn has_windows(identity: &Identity) -> bool {
     let windows = identity.arguments.get("windows").and_then(|windows| windows.get("segments"));
     windows.is_some_and(|segments| segments == "windows") || !identity.clusters().is_empty()
 }
 
-/// The segments of a family's base, and of its rows.
 fn segments_of<R: TestedRow>(
     rows: &[&mut R],
     store: &mut Store<'_>,
@@ -314,7 +304,7 @@ mod tests {
 
     const TESTING: Testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0, block: 1 };
 
-    /// A run that is tested with [`TESTING`].
+    /// Returns the signature of a run that is tested with [`TESTING`].
     fn signed(metric: Metric, families: BTreeMap<String, usize>) -> Signature {
         let run = records::Provenance::collect("cpu", 1, BTreeMap::new());
         Signature::new(Identity::new("ablate-one", "demo"), run).tested(measured(metric, families), TESTING)
@@ -334,8 +324,7 @@ mod tests {
         blocks
     }
 
-    /// Of two variants the first loses two of four: p = 1/2 - 1/π by the t-test (stats), doubled by Holm; the second is the
-    /// base.
+    /// The first variant loses two of four: p = 1/2 - 1/π by the t-test (see `stats`), doubled by Holm; the second equals the base.
     #[test]
     fn rows_are_tested_as_a_family() {
         let (base, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
@@ -403,7 +392,7 @@ mod tests {
         assert!(error.to_string().contains("its numbers of tokens or words are others"), "{error}");
     }
 
-    /// Two ROUGE segments whose references have 4 and 5 words.
+    /// ROUGE segments whose references have 4 and 5 words.
     #[test]
     fn texts_beside_other_references_are_refused() {
         let texts = |words| Segments::Texts(vec![vec![5, words, 3, 2, 3]; 4], TextMetric::RougeL);
@@ -414,8 +403,8 @@ mod tests {
         assert!(error.to_string().contains("its references are others"), "{error}");
     }
 
-    /// Every document costs more without the head: of 16 swaps only none and that of all reach the rise. Of 9 resamples none shows a
-    /// fall, 2 (1 + 0) / 10.
+    /// Every document costs more without the head: of 16 swaps only two reach the rise, swapping none and swapping all. No resample of 9
+    /// shows a fall, 2 (1 + 0) / 10.
     #[test]
     fn nats_are_tested_and_their_rise_is_a_loss() {
         let (base, worse) = (documents([1.1, 2.3, 0.7, 3.9], 3), documents([1.3, 2.9, 0.9, 4.0], 3));
@@ -427,7 +416,7 @@ mod tests {
         assert!(rows[0].gain() < 0.0);
     }
 
-    /// 640 windows, of which the cost of a head lasts for eight; documents of the same numbers are independent by what they are.
+    /// 640 windows in which the cost of a head persists over eight; documents with equal numbers are independent by definition.
     #[test]
     fn windows_of_one_text_are_drawn_in_blocks() {
         let document = |nats| NatsStatistics::new(nats, 3, 5).unwrap();

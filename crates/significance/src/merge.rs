@@ -1,4 +1,4 @@
-//! Shards, joined into the file that one run would have written.
+//! Joining of shards into the file of a single run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,26 +11,26 @@ use records::{
 
 use crate::{Error, rows_of, test_rows};
 
-/// Rows of a shard that are named where they are missing.
+/// Maximum number of missing rows of a shard that are listed.
 const MOST_NAMED: usize = 20;
 
-/// Results that were made of shards.
+/// Results joined from shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// The result file.
     pub path: PathBuf,
-    /// Number of its rows.
+    /// Number of rows in it.
     pub rows: usize,
     /// Number of the shards.
     pub shards: usize,
 }
 
-/// Joins the shards of the result file at `path`, which need not exist, tests all rows, and removes the shards' files. Rows
-/// of existing results stay, unless a shard has them too.
+/// Joins the shards of the result file at `path`, which need not exist, tests all rows, and removes the files of the shards. Rows of
+/// existing results stay, unless a shard has them too.
 ///
 /// # Errors
-/// If a shard is being written, or is of another run or another base than the others or the results; if rows are missing; or
-/// if a file cannot be read or written. Results and shards are then as they were.
+/// If a shard is being written, or has another run or base than the others or the results; if rows are missing; or if a file cannot be read
+/// or written. Results and shards then stay unchanged.
 pub fn merge(path: &Path) -> Result<Merged, Error> {
     let shards = shards_of(path)?.into_iter().map(|shard| shard.path(path));
     let shards: Vec<(PathBuf, Held)> =
@@ -49,7 +49,7 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
     rows.map(|_| merged).ok_or_else(none)
 }
 
-/// The experiment that shards belong to; `None` if none has a signature.
+/// Returns the experiment of the shards; `None` if none has a signature.
 fn experiment(files: &[&Path]) -> Result<Option<String>, Error> {
     let signatures = files.iter().flat_map(|csv| [csv.to_path_buf(), csv.with_extension("partial.csv")]);
     let signatures = signatures.map(|csv| Signature::read(&Signature::path_beside(&csv)));
@@ -57,7 +57,7 @@ fn experiment(files: &[&Path]) -> Result<Option<String>, Error> {
     Ok(first.map(|signature| signature.identity.experiment))
 }
 
-/// Concatenates all shards, tests the rows and returns their number, or `None` if the shards have no rows.
+/// Joins all shards, tests the rows and returns their number; `None` if the shards have no rows.
 fn join<R: TestedRow>(path: &Path, files: &[&Path]) -> Result<Option<usize>, Error> {
     let held = Held::take(path)?; // a killed merge may have been publishing
     let shards: Vec<Stored<R>> =
@@ -86,8 +86,8 @@ fn join<R: TestedRow>(path: &Path, files: &[&Path]) -> Result<Option<usize>, Err
     Ok(Some(rows.len()))
 }
 
-/// Number of rows of the results, if these have all rows of the shards, by the same runs: a merge was killed before it could
-/// remove the shards.
+/// Returns the number of rows if the results already contain all rows of the shards, by equal runs, because a merge was killed before it
+/// removed the shards.
 fn published<R: Row>(path: &Path, shards: &[Stored<R>]) -> Option<usize> {
     let run = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
     let results = Stored::<R>::complete(path).ok().flatten()?;
@@ -99,7 +99,7 @@ fn published<R: Row>(path: &Path, shards: &[Stored<R>]) -> Option<usize> {
     shards.iter().all(is_there).then_some(results.rows.len())
 }
 
-/// Refuses shards that have the same row with different scores, as on machines that round differently.
+/// Refuses shards that have different scores for one row, as from machines that round differently.
 fn check_agreement<R: TestedRow>(shards: &[Stored<R>]) -> Result<(), Error> {
     let mut seen: BTreeMap<&R::Key, (&Path, f64)> = BTreeMap::new();
     for shard in shards {
@@ -119,7 +119,6 @@ fn check_agreement<R: TestedRow>(shards: &[Stored<R>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses shards of different runs, or that are to be tested differently.
 fn check_same<R: Row>(first: &Stored<R>, shard: &Stored<R>) -> Result<(), Error> {
     let mut differences = shard.signature.identity.differences(&first.signature.identity);
     if shard.signature.testing != first.signature.testing {
@@ -147,7 +146,6 @@ fn part<R: Row>(shard: &Stored<R>) -> Result<&Part, Error> {
     })
 }
 
-/// Refuses gaps, by name.
 fn check_whole<R: Row>(path: &Path, shards: &[Stored<R>], parts: &[&Part]) -> Result<(), Error> {
     let there: BTreeSet<String> =
         shards.iter().flat_map(|shard| shard.rows.values().map(Row::name)).collect();
@@ -175,8 +173,8 @@ fn check_whole<R: Row>(path: &Path, shards: &[Stored<R>], parts: &[&Part]) -> Re
     Err(Error::Invalid(format!("`{path}` cannot be made yet, {rows} rows are missing: {described}")))
 }
 
-/// Refuses curves whose steps come from different orders of heads, such as those of machines that round differently: later
-/// steps mask all heads of earlier ones.
+/// Refuses curves whose steps come from different orders of heads, such as from machines that round differently: each step must mask all
+/// heads of the preceding one.
 fn check_curves<R: TestedRow>(rows: &[R]) -> Result<(), Error> {
     let heads = |row: &R| -> BTreeSet<String> {
         let names = row.masked_heads().unwrap_or_default();

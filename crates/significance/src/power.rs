@@ -1,4 +1,4 @@
-//! Power of a test set to show that heads are dispensable, and the spread of the share that can go.
+//! Power of a test set to show that heads are dispensable, and uncertainty of the share of dispensable heads.
 
 use records::rules::margin;
 use records::{TestedRow, Testing};
@@ -6,7 +6,7 @@ use stats::family::Comparison;
 use stats::spread::{Step, reached};
 use stats::{Direction, Error, Segments, power};
 
-/// Fills in the power, where there is an interval and a margin; and what the row may lose as a step of a curve.
+/// Adds the power if there is an interval and a margin; also returns the loss that the row may have as a step of a curve.
 pub(crate) fn with_power<'a>(
     tests: Comparison,
     [base, variant]: [&'a Segments; 2],
@@ -24,7 +24,7 @@ pub(crate) fn with_power<'a>(
     Ok((tests, Some(Step { variant, reach, critical: found.critical })))
 }
 
-/// Fills in how often the walk along a curve gets to each of its steps; `curve` has these in any order, with the places of their rows.
+/// Records how often each step of a curve is reached on resamples; `curve` contains the steps in any order, with the indices of their rows.
 pub(crate) fn walk<R: TestedRow>(
     rows: &mut [&mut R],
     mut curve: Vec<(usize, Step<'_>)>,

@@ -1,4 +1,4 @@
-//! Sweeps of all segments, replayed as if each head had left the sweep once it was decided.
+//! Replays of complete sweeps, as if each head had left the sweep once it was decided.
 use std::path::Path;
 
 use records::{
@@ -10,49 +10,44 @@ use stats::sequential::{Spending, sampling_order};
 
 use crate::{Error, Store, look, metric_of};
 
-/// Maximum number of looks.
 const LOOKS: usize = 6;
 
-/// Draws the order of the segments.
 const SEED: u64 = 1;
 
 /// A sweep with and without stopping.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replayed {
-    /// Heads of the sweep.
+    /// Number of heads in the sweep.
     pub heads: usize,
-    /// Segments of the sweep.
+    /// Number of segments in the sweep.
     pub segments: usize,
-    /// Heads with the verdict of the full sweep.
+    /// Number of heads with the verdict of the full sweep.
     pub equal: usize,
-    /// Heads that are decided the other way.
+    /// Number of heads with the opposite verdict.
     pub reversed: usize,
     /// Forward passes over a segment, including the gradient, as a share of all heads times all segments.
     pub share: f64,
-    /// The looks, ascending by segments.
+    /// Looks, ascending by segments.
     pub looks: Vec<Look>,
 }
 
-/// What a replayed sweep has found after a look. Forward passes are over one segment, a backward pass counts two, and those of the full
-/// model and of the gradient are included.
+/// State of a replayed sweep after a look. Forward passes are over one segment; a backward pass counts two, and the passes for the full
+/// model and the gradient are included.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Look {
-    /// Measured segments.
+    /// Number of measured segments.
     pub segments: usize,
-    /// Heads that this look or an earlier one has decided.
+    /// Number of heads decided at this look or earlier.
     pub decided: usize,
-    /// Forward passes until then.
+    /// Forward passes so far.
     pub passes: usize,
-    /// Forward passes if no head leaves the sweep.
+    /// Forward passes so far if no head left the sweep.
     pub fixed: usize,
 }
 
 /// Replays a sweep from its stored statistics. A head that no early look decides keeps the verdict of the full sweep.
 ///
-/// - `is_helped`: with first-order predictions as a control variate; `None` if they are not stored
-///
-/// # Errors
-/// If the sweep or its statistics are not complete, or it was not tested.
+/// - `is_helped`: use first-order predictions as a control variate; returns `None` if they are not stored
 pub fn replay(path: &Path, bounds: Spending, is_helped: bool) -> Result<Option<Replayed>, Error> {
     let incomplete = || Error::Invalid(format!("`{}` is no complete, tested sweep", path.display()));
     let signature = Signature::read(&Signature::path_beside(path))?.ok_or_else(incomplete)?;

@@ -1,4 +1,4 @@
-//! The whole command on results made by hand.
+//! Tests of the whole command on synthetic results.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +16,17 @@ use stats::bleu::BleuStatistics;
 
 const TESTING: Testing = Testing { resamples: 99, seed: 1, margin_percent: 2.0, block: 1 };
 
-/// 30 sentences of 10 words, of whose n-grams fewer are right the more `worse` it is.
+/// Returns 30 sentences of 10 words; higher values of `worse` have fewer matching n-grams.
 fn translated(worse: u32) -> Segments {
     let segment = |n: u32| BleuStatistics::new(10, 10, [9, 7, 5, 4].map(|right| right - (n * worse) % 4));
     Segments::Bleu((0..30).map(segment).collect())
 }
 
-/// `results/demo/ablate-one.csv` with two heads, tested.
+/// Writes `results/demo/ablate-one.csv` with two heads, tested.
 fn results(folder: &Path) -> PathBuf {
     measured(folder, 0, false)
 }
 
-/// - `worse`: how much worse the heads are
 fn measured(folder: &Path, worse: u32, again: bool) -> PathBuf {
     let path = folder.join("results/demo/ablate-one.csv");
     let (base, columns) = (translated(0), translated(0).metric().columns());
@@ -73,7 +72,7 @@ fn results_are_tested_again_by_subject_by_file_and_all_together() {
         let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
         let expected = Testing { resamples: 199, seed: 3, margin_percent: 1.0, block: 1 };
         assert_eq!(signature.testing, Some(expected));
-        // what is not given stays
+        // settings that are not given stay unchanged
         retest(folder.path(), target).assert().success();
         let rows: Vec<AblationRow> = read_rows(&path).unwrap();
         assert!(rows.iter().all(|row| row.p_adjusted.is_some_and(|p| p >= 0.005)));
@@ -83,7 +82,7 @@ fn results_are_tested_again_by_subject_by_file_and_all_together() {
     }
 }
 
-/// A run with --again was killed between the renames of its complete files: what it was publishing is published first.
+/// A run with --again was killed between the renames of its complete files; its publishing is finished first.
 #[test]
 fn a_retest_mixes_no_old_and_new_files() {
     let endings = ["segments.csv.gz", "csv", "json"];
@@ -169,7 +168,7 @@ fn a_file_that_is_not_there_or_not_measured_is_an_error_where_it_is_named() {
     retest(folder.path(), &["results/demo/ablate-one.csv"]).assert().code(1).stderr(contains(message));
 }
 
-/// Curves of two steps, the second of which is better.
+/// Writes curves of two steps, of which the second is better.
 fn curves(folder: &Path) {
     let path = folder.join("results/demo/iterative-prune.csv");
     let (base, columns) = (translated(1), translated(1).metric().columns());
@@ -197,7 +196,7 @@ fn curves(folder: &Path) {
     writer.publish(significance::test_rows).unwrap();
 }
 
-/// An order made on the segments that are tested promises nothing about others.
+/// An order based on the tested segments proves nothing about other segments.
 #[test]
 fn shares_of_the_oracle_are_marked() {
     let folder = tempfile::tempdir().unwrap();
@@ -212,7 +211,7 @@ fn shares_of_the_oracle_are_marked() {
     assert_eq!(marked, [(false, false), (true, true)], "{text}");
 }
 
-/// Masking one head betters every sentence, on any resample; there is no walk to the intact model.
+/// Masking one head improves every sentence, on any resample; the full model is not a step to reach.
 #[test]
 fn steps_say_how_often_the_walk_reaches_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +227,7 @@ fn untested(attention: &str) -> CorrelationRow {
     CorrelationRow { attention: attention.parse().unwrap(), ..CorrelationRow::default() }
 }
 
-/// A comparison of the sweep with itself, as if there were two splits.
+/// Writes a comparison of the sweep with itself, as if there were two splits.
 fn comparison(path: &Path) {
     let mut identity = Identity::new("cross-domain", "demo");
     for (name, value) in

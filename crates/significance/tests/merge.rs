@@ -1,4 +1,4 @@
-//! Shards joined, on rows made by hand: what runs leave, killed or not, and what is refused.
+//! Tests of joining shards, on synthetic rows: complete and killed runs, and what is refused.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -18,10 +18,10 @@ use stats::family::Comparison;
 
 const TESTING: Testing = Testing { resamples: 19, seed: 1, margin_percent: 2.0, block: 1 };
 
-/// Of two attention types.
+/// Number of heads, of two attention types.
 const HEADS: usize = 10;
 
-/// 12 sentences of 10 words, of whose n-grams fewer are right the more `worse` it is.
+/// Returns 12 sentences of 10 words; higher values of `worse` have fewer matching n-grams.
 fn translated(worse: usize) -> Segments {
     let segment =
         |n: u32| BleuStatistics::new(10, 10, [9, 7, 5, 4].map(|right| right - (n * worse as u32) % 4));
@@ -35,7 +35,6 @@ fn row(place: usize) -> AblationRow {
     AblationRow::untested(head, MetricName::Bleu, base, score)
 }
 
-/// One run: what it measures, and under which signature.
 #[derive(Clone)]
 struct Run {
     path: PathBuf,
@@ -44,14 +43,14 @@ struct Run {
     seed: u64,
     testing: Testing,
     again: bool,
-    /// Stands for a machine that computes otherwise.
+    /// Number of a machine that computes differently.
     machine: usize,
-    /// Stands for one that computes only masked models otherwise.
+    /// Number of a machine that computes only masked models differently.
     slip: usize,
 }
 
 impl Run {
-    /// All rows of `results/demo/ablate-one.csv`.
+    /// Returns a run of all rows of `results/demo/ablate-one.csv`.
     fn of(folder: &Path) -> Self {
         Self {
             path: folder.join("results/demo/ablate-one.csv"),
@@ -88,7 +87,7 @@ impl Run {
         RowWriter::open(&self.own_path(), &signature, self.again).unwrap()
     }
 
-    /// Measures what is due, up to this many rows; returns their number.
+    /// Measures missing rows, up to this number; returns how many.
     fn measure(&self, writer: &mut RowWriter<AblationRow>, most: usize) -> usize {
         let (base, columns) = (translated(self.machine), translated(0).metric().columns());
         let part = self.part();
@@ -105,7 +104,7 @@ impl Run {
         due.len()
     }
 
-    /// A whole run; says how many rows it measured.
+    /// Runs to the end; returns how many rows were measured.
     fn go(&self) -> usize {
         let mut writer = self.open();
         let measured = self.measure(&mut writer, usize::MAX);
@@ -120,13 +119,12 @@ impl Run {
         measured
     }
 
-    /// The file of a whole run.
     fn go_to(&self) -> PathBuf {
         self.go();
         self.own_path()
     }
 
-    /// A run that is killed after this many rows, within the next: `torn` bytes are missing at the end of a growing file.
+    /// Runs until it is killed while writing after this many rows: `torn` bytes are missing at the end of a growing file.
     fn killed(&self, rows: usize, torn: u64) {
         let mut writer = self.open();
         self.measure(&mut writer, rows);
@@ -139,12 +137,10 @@ impl Run {
     }
 }
 
-/// The rows and the statistics of results.
 fn bytes(path: &Path) -> [Vec<u8>; 2] {
     [path.to_owned(), path.with_extension("segments.csv.gz")].map(|path| fs::read(path).unwrap())
 }
 
-/// The files of one run of all rows.
 fn unsharded() -> [Vec<u8>; 2] {
     let folder = tempfile::tempdir().unwrap();
     let run = Run::of(folder.path());
@@ -158,13 +154,12 @@ fn all_shards(folder: &Path, of: usize) {
     }
 }
 
-/// All files below the results, with their bytes.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = fs::read_dir(folder.join("results/demo")).unwrap();
     entries.map(|entry| entry.unwrap().path()).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// The message of a merge that is refused, which must have changed nothing.
+/// Returns the message of a refused merge, which must not change anything.
 fn refusal(folder: &Path) -> String {
     let before = everything(folder);
     let message = merge(&Run::of(folder).path).unwrap_err().to_string();
@@ -196,7 +191,7 @@ fn shards_of_any_number_become_the_file_of_one_run() {
     }
 }
 
-/// One type after another into the same files, or again in the place of results of another machine.
+/// Attention types one after the other into existing files, or again in place of results from another machine.
 #[test]
 fn shards_grow_and_replace_results() {
     for again in [false, true] {
@@ -276,7 +271,7 @@ fn a_shard_that_is_being_written_is_refused_by_name() {
     assert!(message.contains("shard-2-of-2.csv` is being written by another process"), "{message}");
 }
 
-/// Shards with a fault, and parts of the message. What is missing or tested otherwise can be made up for.
+/// Shards with a fault, and parts of the message. Missing rows and different test settings can be repaired afterwards.
 #[test]
 fn shards_that_do_not_go_together_are_refused() {
     type Spoil = fn(&Path, Run);
@@ -291,7 +286,7 @@ fn shards_that_do_not_go_together_are_refused() {
         ),
         (
             |_, second| assert!(Run { machine: 1, ..second }.go() > 0),
-            &["the intact model differs between ", "one.shard-1-of-2.csv`", "one.shard-2-of-2.csv`"],
+            &["the full model differs between ", "one.shard-1-of-2.csv`", "one.shard-2-of-2.csv`"],
         ),
         (
             |folder, second| {
@@ -331,7 +326,7 @@ fn shards_that_do_not_go_together_are_refused() {
         ),
         (
             |folder, _| {
-                Run::of(folder).go(); // old rows do not stand in for new ones
+                Run::of(folder).go(); // old rows do not replace missing new ones
                 Run { again: true, ..Run::shard(folder, "1/2") }.go();
             },
             &["5 rows are missing", "of shard 2/2, of which there is no file"],
@@ -352,7 +347,7 @@ fn shards_that_do_not_go_together_are_refused() {
     }
 }
 
-/// A step of one curve, measured by a shard that ordered heads `a` and `b` the other way round.
+/// A step of a curve, measured by a shard that ordered heads `a` and `b` the other way round.
 #[test]
 fn curves_of_different_orders_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -417,7 +412,7 @@ fn the_command_joins_the_shards_of_a_subject_and_says_where() {
         .assert()
         .code(1)
         .stderr(contains("is one shard: `merge` joins it"));
-    // one can be joined, the other not
+    // one can be joined, the other cannot
     merge(&["experiments/demo.toml"])
         .assert()
         .code(1)
@@ -433,7 +428,7 @@ fn the_command_joins_the_shards_of_a_subject_and_says_where() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// 25 kills a case, 100 in all, over four shards: after any row, in the middle of a line or of statistics.
+    /// 25 kills per case, 100 in total, over four shards: after any row, in the middle of a line or of statistics.
     #[test]
     fn shards_that_were_killed_at_random_end_in_the_file_of_one_run(
         kills in proptest::collection::vec((0usize..4, 0usize..3, 0u64..60), 25),

@@ -1,4 +1,4 @@
-//! Committed sweeps of all segments, replayed as if each head had left the sweep once it was decided.
+//! Replays of committed sweeps, as if each head had left the sweep once it was decided.
 use std::path::Path;
 
 use significance::replay;
@@ -19,8 +19,8 @@ const SWEEPS: [&str; 11] = [
     "crates/significance/tests/minilm-mrpc/ablate-one-msr_test",
 ];
 
-/// Verdicts are those of the sweeps that measured everything, for a part of the segments. Heads that the plain test leaves undecided at the
-/// edge of the margin may be decided early, by other segments; none is decided the other way.
+/// Verdicts agree with the complete sweeps, for part of the segments. Heads that the plain test leaves undecided close to the margin may be
+/// decided early, by other segments; no head gets the opposite verdict.
 #[test]
 fn heads_that_stop_keep_their_verdicts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

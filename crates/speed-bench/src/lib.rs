@@ -1,7 +1,7 @@
-//! Speed of a model without heads: Michel et al. (2019), Section 4.3, Table 4.
+//! Speed of a pruned model: Michel et al. (2019), Section 4.3, Table 4.
 //!
-//! The least important heads are removed for real, and the original and the pruned model compute the same segments in
-//! turn, A B A B, so that a machine that slows down slows both.
+//! The least important heads are removed from the weights. The full and the pruned model alternately compute one set of segments, so that
+//! anything that slows the machine affects both.
 mod memory;
 mod neighbours;
 mod timing;
@@ -24,15 +24,15 @@ use training::{Machine, Precision};
 use memory::PeakOf;
 use timing::{Settling, Timed};
 
-/// Times a model with all its heads and one with the least important ones removed, in turn (Table 4).
+/// Times the full model and one with the least important heads removed, in turn (Table 4).
 ///
-/// Writes a row for each share of removed heads and each batch size: segments a second, the ratio with its 95 %
-/// interval, the ratio that the multiply-adds predict, parameters and peak memory. Translators search with their beam.
-/// A row is timed until the interval is narrow enough or its time is up.
+/// Writes a row for each share of removed heads and each batch size: segments per second, the ratio with its 95% interval, the ratio
+/// predicted from multiply-adds, parameters and peak memory. Translators use their beam search. A row is timed until the interval is narrow
+/// enough or its time is up.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Share of heads that are removed, in percent; several, separated by commas
+    /// Shares of heads to remove, in percent, separated by commas
     #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u64).range(1..=99))]
     percent: Vec<u64>,
 
@@ -40,27 +40,27 @@ struct Args {
     #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "N", default_value = "1,4,16,64", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     batch_size: Vec<u64>,
 
-    /// Minimum number of timed passes of each model, after one that warms up
+    /// Minimum number of timed passes of each model, after a warm-up pass
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1_000))]
     repeats: u64,
 
-    /// Time further passes until the 95 % interval of the ratio is narrower than this, in percent of the ratio
+    /// Time more passes until the 95% interval of the ratio is narrower than this, in percent of the ratio
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
     width: f64,
 
-    /// Longest time for a row, in minutes; after that a wider interval is accepted
+    /// Maximum time for a row, in minutes; after that a wider interval is accepted
     #[arg(long, value_name = "MINUTES", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     minutes: u64,
 
-    /// Instead of scoring segments, continue each by N tokens, greedily and with a cache; for language models
+    /// Instead of scoring segments, continue each by N tokens, greedily and with a key-value cache; for language models
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     continue_by: Option<u64>,
 
-    /// Fold the mean contexts of the removed heads over 2,000 segments into the bias of the output projection
+    /// Fold the mean outputs of the removed heads over 2,000 segments into the bias of the output projection
     #[arg(long)]
     fold: bool,
 
-    /// Order of the heads; the first ones are removed
+    /// Ranking of the heads; the first ones are removed
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Importance)]
     order: Order,
 
@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
 }
 
 impl Args {
-    /// Rule by which a row has been timed for long enough.
+    /// Returns the rule for how long a row is timed.
     fn settling(&self) -> Settling {
         Settling {
             repeats: self.repeats as usize,
@@ -99,22 +99,22 @@ impl Args {
         }
     }
 
-    /// What stays of removed heads.
+    /// Returns what replaces the output of removed heads.
     fn ablation(&self, description: &Description, machine: &Machine) -> Result<Ablation, experiment::Error> {
-        // A bias is too small to show in the peak memory of a process, which measuring means would raise.
+        // Measuring means would raise the peak memory of a process; the bias itself is too small to matter.
         let holds_means = self.fold && self.peak_of.is_none();
         let ablation = if holds_means { AblationKind::Mean } else { AblationKind::Zero };
         let choice = AblationArgs { ablation, reference_on: None, reference_limit: None, draw: None };
         choice.build(self.shared.seed(), description, machine)
     }
 
-    /// Work that is timed.
+    /// Returns the work to time.
     fn work(&self) -> Work {
         self.continue_by.map_or(Work::Score, |tokens| Work::Continue(tokens as usize))
     }
 }
 
-/// A number above 0.
+/// Parses a number above 0.
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
@@ -127,7 +127,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         .refuse_shard("what is timed is a ratio on one machine, which other machines have no part in")?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let ablation = args.ablation(&description, &machine)?;
     let scored = args.shared.scored(split, false).under(ablation);
@@ -176,7 +176,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Identity of the times.
+/// Returns the identity of the times.
 fn identity(
     args: &Args,
     subject: &dyn Subject,
@@ -194,7 +194,7 @@ fn identity(
         ("repeats".to_owned(), args.repeats.into()),
         ("width".to_owned(), args.width.into()),
         ("minutes".to_owned(), args.minutes.into()),
-        // times of other machines do not belong in one file
+        // times from different machines do not belong in one file
         ("device".to_owned(), machine.device_name().into()),
         ("processor".to_owned(), machine.processor_name().into()),
         ("threads".to_owned(), machine.threads.into()),
@@ -205,7 +205,7 @@ fn identity(
     Ok(identity)
 }
 
-/// Numbers of heads that are removed: ⌈heads · percent / 100⌉.
+/// Returns the numbers of heads to remove: ⌈heads · percent / 100⌉.
 fn removed_counts(percents: &[u64], heads: usize) -> anyhow::Result<Vec<usize>> {
     let count = |&percent: &u64| {
         let count = (heads as u64 * percent).div_ceil(100) as usize;
@@ -215,14 +215,13 @@ fn removed_counts(percents: &[u64], heads: usize) -> anyhow::Result<Vec<usize>> 
     percents.iter().map(count).collect()
 }
 
-/// Largest difference of outputs between a model without heads and one with them masked, in single precision; of
-/// outputs beyond 1 as a share of them.
+/// Maximum difference between the outputs of the pruned and the masked model, in f32; relative for outputs beyond 1.
 const TOLERANCE: f64 = 1e-5;
 
-/// Segments that this is checked on.
+/// Number of segments for this check.
 const CHECKED: usize = 64;
 
-/// Parts that all rows share.
+/// State shared by all rows.
 struct Bench<'a> {
     args: &'a Args,
     machine: &'a Machine,
@@ -231,7 +230,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The rows of one set of removed heads.
+    /// Measures the rows of one set of removed heads.
     fn share(&self, removed: &HeadSet, rows: &mut RowWriter<SpeedRow>) -> anyhow::Result<()> {
         let is_missing = |size: &&u64| !rows.contains(&(removed.len(), **size as usize));
         let missing: Vec<u64> = self.args.batch_size.iter().filter(is_missing).copied().collect();
@@ -255,10 +254,10 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Refuses to time a model that is not the masked one.
+    /// Refuses to time a pruned model whose outputs differ from the masked model's.
     fn check(&self, pruned: &dyn Subject, removed: &HeadSet) -> anyhow::Result<()> {
         if self.machine.precision != Precision::F32 {
-            return Ok(()); // two orders of the same sums lie too far apart
+            return Ok(()); // bf16 rounds sums in another order too differently
         }
         let limit = self.scored.limit.unwrap_or(CHECKED).min(CHECKED);
         let some = Scored { limit: Some(limit), ..self.scored.clone() };

@@ -1,7 +1,6 @@
-//! Peak memory of one pass, measured in a process of its own.
+//! Peak memory of one pass, measured in a separate process.
 //!
-//! A process that has computed something else before keeps memory that it no longer needs, so each model is measured in
-//! a new one, which runs this program again with `--peak-of`.
+//! A process keeps memory from earlier computations, so each model is measured in a new process, which runs this program with `--peak-of`.
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,7 +13,7 @@ use subject::{Scored, Subject, Work};
 use tch::Device;
 use training::{Machine, Precision};
 
-/// File in which Linux tells what a process takes.
+/// File in which Linux reports the memory of a process.
 const STATUS: &str = "/proc/self/status";
 
 /// The model whose memory is measured.
@@ -26,18 +25,15 @@ pub enum PeakOf {
     Pruned,
 }
 
-/// Peak resident memory of a process that makes one pass, in bytes; `None` where the system does not tell, or the model
-/// is on a GPU, whose memory libtorch does not tell.
-///
-/// # Errors
-/// If that process cannot be started, or fails.
+/// Returns the peak resident memory, in bytes, of a process that makes one pass; `None` if the system does not report it, in bf16, or on a
+/// GPU, whose memory libtorch does not report.
 pub fn peak(
     machine: &Machine,
     (model, replicate): (PeakOf, Option<usize>),
     removed: &HeadSet,
     batch_size: u64,
 ) -> anyhow::Result<Option<u64>> {
-    // In bf16 a classifier has its weights in single precision too.
+    // In bf16 a classifier also keeps its weights in f32.
     let is_known = machine.device == Device::Cpu && machine.precision == Precision::F32;
     if !is_known || !Path::new(STATUS).exists() {
         return Ok(None);
@@ -46,13 +42,13 @@ pub fn peak(
     let mut own = std::env::args_os();
     command.arg0(own.next().unwrap_or_default());
     command.args(own).args(["--peak-batch-size", &batch_size.to_string(), "--quiet"]);
-    // of all replicates the one that is timed now
+    // in case --replicate all is given
     command.args(replicate.into_iter().flat_map(|number| ["--replicate".to_owned(), number.to_string()]));
     match model {
         PeakOf::Original => command.args(["--peak-of", "original"]),
         PeakOf::Pruned => command.args(["--peak-of", "pruned", "--removed", &removed.to_string()]),
     };
-    // What is freed goes back to the system at once, so that only what is needed at one time counts.
+    // Freed memory goes back to the system at once, so that only memory in use counts.
     command.env("MALLOC_MMAP_THRESHOLD_", "65536").env("MALLOC_TRIM_THRESHOLD_", "65536");
     command.env_remove("MALLOC_TOP_PAD_");
     let output = command.output().context("cannot measure memory")?;
@@ -61,10 +57,7 @@ pub fn peak(
     Ok(String::from_utf8_lossy(&output.stdout).trim().parse().ok())
 }
 
-/// Makes one pass, and prints the peak resident memory of this process from then on.
-///
-/// # Errors
-/// If the pass fails, or the system does not tell.
+/// Makes one pass, and prints the peak resident memory of this process during the pass.
 pub fn print_peak(
     model: PeakOf,
     subject: Box<dyn Subject>,
@@ -76,11 +69,11 @@ pub fn print_peak(
         PeakOf::Original => subject,
         PeakOf::Pruned => {
             let pruned = subject.without_heads(&removed.iter().copied().collect(), &scored.ablation)?;
-            drop(subject); // with the weights that were cut
+            drop(subject); // with the removed weights
             pruned
         }
     };
-    // Loading takes more than computing: the count begins anew, see proc_pid_clear_refs(5).
+    // Loading takes more memory than computing, so the peak is reset first: see proc_pid_clear_refs(5).
     fs::write("/proc/self/clear_refs", "5")?;
     (subject.pass(scored, batch_size as usize, work)?.run)()?;
     let status = fs::read_to_string(STATUS)?;

@@ -1,24 +1,24 @@
-//! Share of the machine that other processes take while something is timed.
+//! Share of the processor time used by other processes during a measurement.
 use std::fs;
 
-/// Processor time since the system started, in ticks of the system's clock.
+/// Processor time since the system started, in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Of all processors, idle or not.
+    /// Of all processors, busy or idle.
     total: u64,
-    /// Of these, that in which something ran, on this machine or on another that the processors are shared with.
+    /// Busy time of all processors, including time taken by other virtual machines.
     busy: u64,
-    /// Of this process.
+    /// Busy time of this process.
     own: u64,
 }
 
 impl Usage {
-    /// Usage so far, where the system tells; Linux does.
+    /// Returns the usage so far; `None` on systems other than Linux.
     pub fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
     }
 
-    /// Share of the processor time since `before` that others took, from 0 to 1; `None` if no time has passed.
+    /// Returns the share of the processor time since `before` that others used, from 0 to 1; `None` if no time has passed.
     pub fn of_others_since(&self, before: &Self) -> Option<f64> {
         let since = |now: u64, before: u64| now.saturating_sub(before);
         let others = since(self.busy, before.busy).saturating_sub(since(self.own, before.own));
@@ -27,11 +27,10 @@ impl Usage {
     }
 
     /// - `machine`: `/proc/stat`, whose first line has user, nice, system, idle, iowait, irq, softirq and steal
-    /// - `process`: `/proc/self/stat`, whose 14th and 15th entry are user and system; the second, a name in brackets, may
-    ///   have blanks
+    /// - `process`: `/proc/self/stat`, whose 14th and 15th entries are user and system; its second, a name in brackets, may contain blanks
     fn parse(machine: &str, process: &str) -> Option<Self> {
         let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        // what guests take comes after these, and is in `user` and `nice` already
+        // later columns repeat guest time, which `user` and `nice` include
         let ticks: Vec<u64> =
             line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
         let (total, waiting) = (ticks.iter().sum::<u64>(), ticks.get(3..5)?.iter().sum::<u64>());
@@ -46,7 +45,7 @@ impl Usage {
 mod tests {
     use super::*;
 
-    /// 100 ticks of which 60 were busy, 45 of them for this process: others took 15.
+    /// Of 100 ticks 60 were busy, 45 of these in this process: others used 15.
     #[test]
     fn others_take_what_is_busy_and_not_ours() {
         let usage = |machine: &str, own: &str| {

@@ -1,4 +1,4 @@
-//! Two models timed in turn, until the ratio of their speeds is known well enough.
+//! Alternate timing of two models, until the ratio of their speeds is precise enough.
 use std::time::{Duration, Instant};
 
 use stats::bootstrap::Interval;
@@ -10,9 +10,9 @@ use crate::neighbours::Usage;
 /// Timed passes of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passes {
-    /// Duration of each, in seconds.
+    /// Duration of each pass, in seconds.
     pub seconds: Vec<f64>,
-    /// Multiply-adds of one.
+    /// Multiply-adds of one pass.
     pub multiply_adds: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct Timed {
     pub segments: usize,
     /// Tokens of one pass.
     pub tokens: u64,
-    /// Share of the machine's processor time that other processes took meanwhile, if the system tells.
+    /// Share of the machine's processor time that other processes used; `None` if unknown.
     pub neighbours: Option<f64>,
     /// With all heads.
     pub original: Passes,
@@ -31,7 +31,7 @@ pub struct Timed {
     pub pruned: Passes,
 }
 
-/// A ratio with its 95 % interval.
+/// A ratio with its 95% interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     pub mean: f64,
@@ -39,22 +39,22 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// Rule by which a ratio is known well enough.
+/// Rule for when to stop timing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settling {
-    /// Timed passes of each model at the least.
+    /// Minimum number of timed passes of each model.
     pub repeats: usize,
-    /// The 95 % interval of the ratio is to be narrower than this share of the ratio.
+    /// Maximum width of the 95% interval, as a share of the ratio.
     pub width: f64,
-    /// Time after which a wider one has to do.
+    /// Time after which a wider interval is accepted.
     pub limit: Duration,
 }
 
 impl Settling {
-    /// Returns true if enough was timed.
+    /// Returns true if enough passes were timed.
     ///
-    /// Looking again after each pair makes the interval hold the true ratio a little less often than 95 %; the width, not the
-    /// ratio, decides when to stop, so the ratio is not drawn to either side.
+    /// Checking after each pair lowers the coverage slightly below 95%. The width decides when to stop, not the ratio, so the ratio is not
+    /// biased.
     fn is_content(&self, timed: &Timed, elapsed: Duration) -> Result<bool, stats::Error> {
         if timed.original.seconds.len() < self.repeats {
             return Ok(false);
@@ -68,12 +68,12 @@ impl Settling {
 }
 
 impl Passes {
-    /// Segments a second, mean over passes.
+    /// Returns the mean number of segments per second over all passes.
     pub fn mean(&self, segments: usize) -> f64 {
         self.speeds(segments).sum::<f64>() / self.seconds.len() as f64
     }
 
-    /// Standard deviation of the segments a second, of a sample.
+    /// Returns the sample standard deviation of the segments per second.
     pub fn deviation(&self, segments: usize) -> f64 {
         let mean = self.mean(segments);
         let squares: f64 = self.speeds(segments).map(|speed| (speed - mean).powi(2)).sum();
@@ -86,10 +86,7 @@ impl Passes {
 }
 
 impl Timed {
-    /// Runs each model once to warm up, and then both in turn until `settling` is content.
-    ///
-    /// # Errors
-    /// If a model cannot take a segment.
+    /// Runs each model once as a warm-up, and then both in turn until `settling` is content.
     pub fn in_turn(original: &Pass<'_>, pruned: &Pass<'_>, settling: &Settling) -> anyhow::Result<Self> {
         let mut timed = Self {
             segments: original.segments,
@@ -110,8 +107,8 @@ impl Timed {
         Ok(timed)
     }
 
-    /// Ratio of the speeds, the pruned model's to the original's: the t interval of the mean difference of logarithms over pairs of
-    /// neighbouring passes. A slow spell of the machine is in both passes of a pair.
+    /// Returns the speed of the pruned model relative to the original. The interval is a t interval for the mean difference of logarithms
+    /// over neighbouring passes, since a slow spell of the machine affects both passes of a pair.
     ///
     /// # Errors
     /// With fewer than two pairs.
@@ -138,8 +135,8 @@ mod tests {
         Timed { segments: 12, tokens: 30, neighbours: None, original, pruned }
     }
 
-    /// Pairs of ratios 2 and 8: the mean of their logarithms is ln 4, its standard error ln 2, and the t distribution
-    /// with one degree of freedom has 12.7062 below 97.5 %.
+    /// Pairs with ratios 2 and 8: the mean of the logarithms is ln 4, its standard error ln 2, and the t distribution with one degree of
+    /// freedom has its 97.5th percentile at 12.7062.
     #[test]
     fn the_ratio_is_that_of_neighbours() {
         let ratio = timed(&[4.0, 80.0], &[2.0, 10.0]).ratio().unwrap();
@@ -149,7 +146,7 @@ mod tests {
         assert!((ratio.low * reach / 4.0 - 1.0).abs() < 1e-9, "{ratio:?}");
     }
 
-    /// 12 segments in 4 and in 3 seconds: 3 and 4 a second.
+    /// 12 segments in 4 and in 3 seconds give 3 and 4 per second.
     #[test]
     fn speeds_are_averaged_over_passes() {
         let passes = passes(&[4.0, 3.0]);
@@ -157,7 +154,7 @@ mod tests {
         assert!((passes.deviation(12) - 0.5_f64.sqrt()).abs() < 1e-12);
     }
 
-    /// Pairs of ratios 2 and 2 have an interval without length; those of 2 and 8 one that is far wider than their ratio.
+    /// Ratios 2 and 2 have an interval of width 0; ratios 2 and 8 have one far wider than the ratio.
     #[test]
     fn pairs_are_timed_until_the_ratio_is_known_or_time_is_up() {
         let settling = Settling { repeats: 2, width: 0.05, limit: Duration::from_secs(60) };

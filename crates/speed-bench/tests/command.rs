@@ -1,10 +1,10 @@
-//! The whole command on tiny subjects.
+//! The whole command on tiny setups.
 use std::path::Path;
 
 use records::SpeedRow;
 use test_support::{CLASSIFIER, TRANSLATOR, command, refusal, rows, trained};
 
-/// One thread: several that wait for each other crawl where tests share the cores.
+/// Uses one thread, because several threads wait for each other if tests share the cores.
 const QUICK: [&str; 8] = ["--limit", "first:12", "--repeats", "2", "--minutes", "0", "--threads", "1"];
 
 fn bench(folder: &Path, arguments: &[&str]) -> Vec<SpeedRow> {
@@ -12,7 +12,7 @@ fn bench(folder: &Path, arguments: &[&str]) -> Vec<SpeedRow> {
     rows(folder, "speed-bench-first-12.csv")
 }
 
-/// 6 heads of 4: half of them leave 3. Layers of d_model 12, d_ff 14.
+/// 6 heads of width 4, of which 50% leaves 3; d_model is 12 and d_ff 14.
 #[test]
 fn a_classifier_is_timed_at_each_batch_size() {
     let folder = trained(CLASSIFIER, "speed-bench", &[&QUICK[..], &["--batch-size", "12"]].concat());
@@ -21,7 +21,7 @@ fn a_classifier_is_timed_at_each_batch_size() {
         rows.iter().map(|row| (row.removed, row.heads, row.batch_size, row.segments)).collect();
     assert_eq!(keys, [(1, 6, 1, 12), (1, 6, 5, 12), (3, 6, 1, 12), (3, 6, 5, 12)]);
     for row in &rows {
-        // a head has 3 maps of 12 to 4 with their biases, and one of 4 to 12
+        // a head has three maps from 12 to 4 with biases, and one from 4 to 12
         let head = 3 * (12 * 4 + 4) + 4 * 12;
         assert_eq!(row.original_parameters - row.pruned_parameters, row.removed as u64 * head);
         assert!(row.ratio_low <= row.ratio && row.ratio <= row.ratio_high && row.ratio_low > 0.0);
@@ -29,17 +29,16 @@ fn a_classifier_is_timed_at_each_batch_size() {
         assert!(row.neighbours.is_none_or(|share| (0.0..=1.0).contains(&share)));
         assert!(row.original_per_second > 0.0 && row.original_deviation >= 0.0);
         if cfg!(target_os = "linux") {
-            // libtorch alone takes more than ten megabytes
+            // libtorch alone needs more than ten megabytes
             assert!(row.original_peak_bytes.unwrap() > 10 << 20 && row.pruned_peak_bytes.unwrap() > 10 << 20);
         }
     }
-    // the measuring process is told the batch size of the row, not the first of the list
+    // a row's work does not depend on the other batch sizes
     let one = bench(folder.path(), &["--batch-size", "1", "--percent", "50", "--again"]);
     assert_eq!(one[2].original_multiply_adds, rows[2].original_multiply_adds);
-    // padding makes a larger batch more work
+    // padding increases the work of larger batches
     assert!(rows[1].original_multiply_adds > rows[0].original_multiply_adds);
-    // the bias that holds the means is there already: a folded model, which must be the one under mean ablation, is as large and as
-    // much work
+    // the bias for the means exists already, so a folded model has the size and the work of the pruned one
     command("speed-bench", folder.path())
         .args(QUICK)
         .args(["--batch-size", "5", "--fold"])

@@ -12,7 +12,7 @@ const HEADS: u32 = 144;
 const TESTING: Testing = Testing { resamples: stats::swaps::SWAPS, seed: 1, block: 1 };
 const REPEATS: usize = 5;
 
-/// A segment of 10 to 40 words, about two thirds of them right; under two of three heads it is as without.
+/// A segment of 10 to 40 words, about two thirds of them right; two of three heads leave it unchanged.
 fn segment(index: u32, head: u32) -> BleuStatistics {
     let length = 10 + index * 7 % 31;
     let salt = if (index + head).is_multiple_of(3) { head } else { 0 };

@@ -1,19 +1,17 @@
-//! p-values adjusted for the size of their family.
+//! p-values adjusted for multiple testing.
 //!
-//! Of 96 tests at p < 0.01 one is a false alarm by chance. An adjusted p-value can be held against
-//! the same threshold as a single test. NaN stands for a test that could not be made: it stays NaN
-//! and does not count.
+//! Of 96 tests at p < 0.01 one is a false alarm by chance. An adjusted p-value can be compared with the threshold of a single test. NaN
+//! marks a test that could not be made: it stays NaN and does not count towards the size of the family.
 
 use statrs::function::erf::erfc;
 
-/// Adjusts for the chance of even one false alarm in the family; valid under any dependence.
+/// Returns p-values adjusted for the chance of even one false alarm in the family (family-wise error rate); valid under any dependence.
 ///
-/// Holm (1979), *A Simple Sequentially Rejective Multiple Test Procedure*, Scandinavian Journal of
-/// Statistics 6, 65-70: with p ascending, the i-th of m becomes max over j <= i of
-/// (m - j + 1) p_j, at most 1.
+/// Holm (1979), *A Simple Sequentially Rejective Multiple Test Procedure*, Scandinavian Journal of Statistics 6, 65-70: with p ascending,
+/// the i-th of m becomes max over j <= i of (m - j + 1) p_j, at most 1.
 ///
 /// # Panics
-/// If a p-value lies outside 0 to 1.
+/// If a p-value is outside 0 to 1.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let order = ascending(p_values);
     let mut adjusted = vec![f64::NAN; p_values.len()];
@@ -25,28 +23,29 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Adjusts for the expected share of false alarms among the rejected; valid for independent tests.
+/// Returns p-values adjusted for the expected share of false alarms among the rejected hypotheses (false discovery rate); valid for
+/// independent tests.
 ///
-/// Benjamini and Hochberg (1995), *Controlling the False Discovery Rate*, Journal of the Royal
-/// Statistical Society B 57, 289-300: with p ascending, the i-th of m becomes min over j >= i of
-/// (m / j) p_j.
+/// Benjamini and Hochberg (1995), *Controlling the False Discovery Rate*, Journal of the Royal Statistical Society B 57, 289-300: with p
+/// ascending, the i-th of m becomes min over j >= i of (m / j) p_j.
 ///
 /// # Panics
-/// If a p-value lies outside 0 to 1.
+/// If a p-value is outside 0 to 1.
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let order = ascending(p_values);
     let mut adjusted = vec![f64::NAN; p_values.len()];
     let mut ceiling = 1.0_f64;
     for (smaller, &index) in order.iter().enumerate().rev() {
-        // m / j first: it is never below 1, so that rounding cannot take p below itself.
+        // m / j first: it is at least 1, so rounding cannot take the result below p.
         ceiling = ceiling.min(p_values[index] * (order.len() as f64 / (smaller + 1) as f64));
         adjusted[index] = ceiling;
     }
     adjusted
 }
 
-/// Returns the two-sided p-value of a limit, by the end of a 95% interval on the side of the limit, as of a normal distribution; it is
-/// 0.05 at the end itself, and 1 on the other side of the estimate. Too small for intervals of Student's t with few degrees of freedom.
+/// Returns the two-sided p-value of the hypothesis that the true value is `limit`, from a normal approximation. `end` is the end of the 95%
+/// interval on the side of `limit`: p is 0.05 if `limit` equals `end`, and 1 if `limit` is on the other side of the estimate. For intervals
+/// from Student's t with few degrees of freedom the result is too small.
 pub fn p_of_limit(estimate: f64, end: f64, limit: f64) -> f64 {
     const QUANTILE: f64 = 1.959_963_984_540_054;
     let (reach, distance) = (end - estimate, limit - estimate);
@@ -57,7 +56,7 @@ pub fn p_of_limit(estimate: f64, end: f64, limit: f64) -> f64 {
     erfc(QUANTILE * (distance / reach) / std::f64::consts::SQRT_2)
 }
 
-/// Indices of the p-values that are not NaN, smallest p first.
+/// Returns the indices of the p-values that are not NaN, smallest p first.
 fn ascending(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len()).filter(|&index| !p_values[index].is_nan()).collect();
     for &index in &order {
@@ -82,7 +81,7 @@ mod tests {
         }
     }
 
-    // Ascending 0.01, 0.02, 0.03, 0.5 stand at positions 1, 3, 0, 2.
+    // In ascending order, 0.01, 0.02, 0.03, 0.5 have the indices 1, 3, 0, 2.
 
     /// 4 * 0.01, 3 * 0.02 = 0.06, 2 * 0.03 = 0.06, 1 * 0.5.
     #[test]
@@ -114,7 +113,7 @@ mod tests {
         assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
     }
 
-    /// p-values on a coarse grid now and then, so that there are ties.
+    /// p-values that are on a coarse grid now and then, which makes ties.
     fn family() -> impl Strategy<Value = Vec<f64>> {
         vec(prop_oneof![0.0..=1.0_f64, (0..=10_u8).prop_map(|tenths| f64::from(tenths) / 10.0)], 0..40)
     }
@@ -141,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The limit at the end of the 95% interval has p = 0.05; at 1.314 times the distance, 2.5758 standard errors, it has 0.01.
+    /// p is 0.05 at the end of the 95% interval, and 0.01 at 1.314 times the distance, which is 2.5758 standard errors.
     #[test]
     fn the_end_of_an_interval_has_p_of_five_percent() {
         assert!((p_of_limit(3.0, 1.0, 1.0) - 0.05).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Areas under curves: the mean change of a score over the steps of a curve, so that curves can be compared as a whole, or step by step.
+//! Areas under pruning curves: the mean effect over the steps of a curve, to compare whole curves or single steps.
 
 use std::ops::Range;
 
@@ -11,67 +11,64 @@ use crate::family::Testing;
 use crate::swaps::swapped_mean;
 use crate::{Direction, Error, Segments, t_test};
 
-/// Intervals cover other trainings from so many on: fewer that are drawn with replacement vary too little.
+/// Number of runs from which on intervals also cover other runs; fewer vary too little when drawn with replacement.
 pub const ENOUGH_TRAININGS: usize = 5;
 
-/// A curve on a test set.
+/// A pruning curve on a test set.
 #[derive(Debug, Clone)]
 pub struct Curve<'a> {
-    /// The model that its steps are compared with; absent where this is the base.
+    /// Model that the steps are compared with; `None` for the full model.
     pub control: Option<&'a Segments>,
-    /// Its steps, of which all curves have as many.
+    /// Segments at each step.
     pub steps: Vec<&'a Segments>,
 }
 
-/// Areas under curves of one model, or of several trainings of it, on a test set and on resamples of it that all share.
+/// Areas under the curves of one or more runs, on a test set and on resamples of it that all curves share.
 #[derive(Debug, Clone)]
 pub struct Areas<'a> {
     trainings: Vec<Training<'a>>,
     testing: Testing,
 }
 
-/// Curves at some steps, which stand on one side of a difference.
+/// Curves and steps on one side of a difference.
 #[derive(Debug, Clone)]
 pub struct Side<'c> {
-    /// The curves, by place.
+    /// Indices of the curves.
     pub curves: &'c [usize],
-    /// Their steps.
+    /// Steps of these curves.
     pub steps: Range<usize>,
 }
 
-/// Curves of one training, in the order of all.
+/// Curves of one run, in an order that all runs share.
 #[derive(Debug, Clone)]
 struct Training<'a> {
     curves: Vec<Curve<'a>>,
-    /// Change at each step of each curve, `[curve][step]`.
+    /// Effect at each step of each curve, `[curve][step]`.
     measured: Vec<Vec<f64>>,
-    /// The same on each resample, `[curve][step][resample]`.
+    /// Effect on each resample, `[curve][step][resample]`.
     drawn: Vec<Vec<Vec<f64>>>,
 }
 
 /// An area, or the difference of two, in the unit of the metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Area {
-    /// As measured: the mean over trainings.
+    /// Value on the test set, averaged over runs.
     pub value: f64,
-    /// Its 95 % interval for other segments and, with [`ENOUGH_TRAININGS`], other trainings, and other draws of random curves.
+    /// 95% interval over other segments, other draws of random curves and, with [`ENOUGH_TRAININGS`] runs, other runs.
     pub interval: Option<Interval>,
-    /// As measured in each training.
+    /// Value of each run.
     pub of_trainings: Vec<f64>,
-    /// Two-sided p-value that a difference is 0; absent of an area by itself.
+    /// Two-sided p-value that a difference is 0; `None` for an area that is not compared.
     pub p_value: Option<f64>,
 }
 
 impl<'a> Areas<'a> {
-    /// Mean changes over the steps of each curve.
+    /// Computes the effect at each step of each curve, on the test set and on its resamples.
     ///
-    /// - `trainings`: for each the base and the same curves
-    ///
-    /// # Errors
-    /// If there are no segments, or a metric of two classes meets a class above 1.
+    /// - `trainings`: the full model and the curves of each run
     ///
     /// # Panics
-    /// If a step covers other segments or has another metric, or a training has other curves or a curve other steps than the first.
+    /// If a step covers other segments or has another metric, or if the runs differ in their curves or numbers of steps.
     pub fn new(trainings: Vec<(&'a Segments, Vec<Curve<'a>>)>, testing: Testing) -> Result<Self, Error> {
         let of = |(base, curves)| Training::new(base, curves, testing);
         let trainings = trainings.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
@@ -83,24 +80,24 @@ impl<'a> Areas<'a> {
         Ok(Self { trainings, testing })
     }
 
-    /// The mean over some curves, such as those of random orders, less that over others, or the change itself where there are none.
+    /// Returns the mean area over `curves`, such as those of random rankings, minus the mean over `others`; the area if `others` is empty.
     ///
-    /// Each resample draws trainings with replacement, if there are [`ENOUGH_TRAININGS`], and, where there are several curves on a side,
-    /// as many of these: they are draws as well. The p-value is by swaps of segments, whose statistics of all steps and trainings change sides together. Where one
-    /// curve is compared with several, each segment has the mean of their statistics, and p is that of Student's t, since the draws
-    /// vary too: its squared error is the mean square under swaps and the variance of the draws over their number, of which one less
-    /// are the degrees of freedom. It says nothing of other trainings.
+    /// Each resample draws runs with replacement if there are [`ENOUGH_TRAININGS`], and draws the curves of a side that has several. The
+    /// p-value is from swaps in which a segment's statistics change sides at all steps and in all runs together. If one curve is compared
+    /// with several, their statistics are averaged for each segment, and p is from Student's t because these curves vary too: the squared
+    /// error is the mean square under swaps plus the variance of the curves divided by their number, with one degree of freedom fewer than
+    /// curves. The p-value does not cover other runs.
     ///
     /// # Panics
-    /// If the first are none.
+    /// If `curves` is empty.
     pub fn difference(&self, curves: &[usize], others: &[usize], steps: Range<usize>) -> Area {
         self.between(Side { curves, steps: steps.clone() }, Side { curves: others, steps })
     }
 
-    /// The same, with steps of their own on each side, of which both have as many.
+    /// Returns [`Self::difference`] with separate steps for each side.
     ///
     /// # Panics
-    /// If the first are none, or one side has more steps.
+    /// If `own` has no curve, or the sides have different numbers of steps.
     pub fn between(&self, own: Side<'_>, others: Side<'_>) -> Area {
         assert!(!own.curves.is_empty(), "an area needs a curve");
         assert_eq!(own.steps.len(), others.steps.len(), "both sides need as many steps");
@@ -162,16 +159,16 @@ impl<'a> Areas<'a> {
         Some(t_test::student(difference, error, number - 1.0).ok()?.0.p_value)
     }
 
-    /// The mean over trainings of the area under some steps.
+    /// Returns the area under these steps, averaged over runs.
     pub fn measured(&self, curve: usize, steps: &Range<usize>) -> f64 {
         mean(self.trainings.iter().map(|training| training.area(curve, steps)))
     }
 
-    /// Optimism of choosing the best of these curves by the segments that score it: its gain on a resample beyond that on the test set,
-    /// on average over resamples that it is chosen by (Efron 1983, *Estimating the Error Rate of a Prediction Rule*).
+    /// Returns the optimism of choosing the best of these curves on the segments that score it: its gain on a resample minus its gain on
+    /// the test set, averaged over the resamples that choose it (Efron 1983, *Estimating the Error Rate of a Prediction Rule*).
     ///
     /// # Panics
-    /// If there is no curve.
+    /// If `curves` is empty.
     pub fn optimism(&self, curves: &[usize], steps: Range<usize>, direction: Direction) -> f64 {
         let gain = |of: &dyn Fn(&Training<'_>) -> f64| direction.gain(mean(self.trainings.iter().map(of)));
         let drawn =
@@ -210,18 +207,16 @@ impl<'a> Training<'a> {
         Ok(Self { curves, measured, drawn: resampled })
     }
 
-    /// The area under some steps of a curve.
     fn area(&self, curve: usize, steps: &Range<usize>) -> f64 {
         mean(self.measured[curve][steps.clone()].iter().copied())
     }
 
-    /// The same on a resample.
     fn on(&self, curve: usize, steps: &Range<usize>, resample: usize) -> f64 {
         mean(self.drawn[curve][steps.clone()].iter().map(|drawn| drawn[resample]))
     }
 }
 
-/// 0 where there are none.
+/// Returns the mean; 0 without values.
 fn mean(all: impl ExactSizeIterator<Item = f64>) -> f64 {
     let number = all.len().max(1);
     all.sum::<f64>() / number as f64
@@ -235,7 +230,7 @@ mod tests {
 
     const TESTING: Testing = Testing { resamples: 999, seed: 1, block: 1 };
 
-    /// Of 100 examples those in `wrong`.
+    /// Returns 100 segments of which those in `wrong` are misclassified.
     fn without(wrong: Range<usize>) -> Segments {
         let outcome = |n| Outcome { gold: 1, predicted: usize::from(!wrong.contains(&n)) };
         Segments::Classes((0..100).map(outcome).collect(), ClassificationMetric::Accuracy)
@@ -245,8 +240,8 @@ mod tests {
         Curve { control: None, steps: steps.into_iter().collect() }
     }
 
-    /// Losses of 0 and 20 of 100 are 10 on average. A resample loses Binomial(100, 0.2) / 2, whose deviation is 2: the interval reaches
-    /// 1.96 · 2 to either side. Against a control that loses 5 of these, the loss is 5.
+    /// Losses of 0 and 20 points average 10. A resample loses Binomial(100, 0.2) / 2, whose standard deviation is 2, so the interval
+    /// extends 1.96 · 2 to either side. Compared with a control that loses 5 points, the loss is 5.
     #[test]
     fn an_area_is_the_mean_over_the_steps() {
         let (base, none, twenty, ten, five) =
@@ -260,14 +255,14 @@ mod tests {
         assert_eq!((first.p_value, first.of_trainings.len()), (None, 1));
         assert!((areas.difference(&[3], &[], 0..2).value + 5.0).abs() < 1e-9);
         assert!((areas.difference(&[0], &[1], 1..2).value + 10.0).abs() < 1e-9, "the second step alone");
-        // a half of the time one of the two curves is drawn twice: -10 or 0, less -10
+        // half of the resamples draw one of the two curves twice: -10 or 0, minus -10
         let pooled = areas.difference(&[0, 2], &[1], 0..2);
         let Interval { low, high } = pooled.interval.unwrap();
         assert!((pooled.value - 5.0).abs() < 1e-9 && low < 0.0 && high > 10.0, "{pooled:?}");
     }
 
-    /// Three segments change, by 1/2, 1/2 and 1 of 100 on average over two steps: all have one sign in 2 of 8 swaps. Where one step
-    /// gains what the other loses, segment by segment, nothing differs under any swap.
+    /// Three segments lose 1/2, 1/2 and 1 point averaged over two steps: in 2 of 8 swaps all have one sign. If every segment gains at one
+    /// step what it loses at the other, no swap makes a difference.
     #[test]
     fn a_segment_changes_sides_in_all_steps_together() {
         let (base, two, one) = (without(0..0), without(0..2), without(2..3));
@@ -278,7 +273,7 @@ mod tests {
         assert_eq!(areas.difference(&[1], &[0], 0..2).p_value, Some(0.25));
         assert_eq!(areas.difference(&[2], &[3], 0..2).p_value, Some(1.0));
         assert_eq!(areas.difference(&[0], &[0], 0..2).p_value, Some(1.0));
-        // one step of each: two segments against none, then against the one that the other curve loses at its second step
+        // one step each: two segments compared with none, then with the one that the other curve loses at its second step
         let at = |curve, step| Side { curves: std::slice::from_ref(curve), steps: step..step + 1 };
         let [loss, gain] = [areas.between(at(&2, 0), at(&0, 1)), areas.between(at(&2, 0), at(&1, 1))];
         assert!((loss.value + 2.0).abs() < 1e-9 && (gain.value + 1.0).abs() < 1e-9, "{loss:?}, {gain:?}");
@@ -289,8 +284,8 @@ mod tests {
         );
     }
 
-    /// Where one training loses 10 and the other 20, segments lose 0.15 on average with variance 0.1025: 1.96 · √10.25 = 6.3 to either side.
-    /// Three of each are drawn too, which adds a variance of 109 / 4 / 6, since 10 segments with variance 9 tell them apart: 7.5.
+    /// With runs that lose 10 and 20, segments lose 0.15 on average with variance 0.1025: 1.96 · √10.25 = 6.3 to either side. Six runs,
+    /// three of each kind, are drawn too, which adds a variance of 109 / 4 / 6, since 10 segments with variance 9 distinguish them: 7.5.
     #[test]
     fn trainings_are_drawn_with_the_segments_where_there_are_enough() {
         let (base, ten, twenty) = (without(0..0), without(0..10), without(0..20));
@@ -307,8 +302,8 @@ mod tests {
         assert!((few - 6.3).abs() < 0.6 && (many - 7.5).abs() < 0.6 && few < many, "{few} {many}");
     }
 
-    /// Twenty equal methods on segments of unit noise: the greatest of 20 standard normal numbers is 1.87 on average, in standard errors
-    /// of a mean of 400, 0.05. A single method is not chosen.
+    /// Twenty equal methods on segments of unit noise: the maximum of 20 standard normal numbers is 1.87 on average, in units of the
+    /// standard error of a mean of 400, 0.05. A single method is not chosen, so its optimism is 0.
     #[test]
     fn the_best_of_equals_is_optimistic() {
         let mut lots = ChaCha8Rng::seed_from_u64(2);
@@ -317,7 +312,7 @@ mod tests {
         let areas = Areas::new(vec![(&base, all.iter().map(|own| curve([own])).collect())], TESTING).unwrap();
         let places: Vec<usize> = (0..20).collect();
         let of = |places: &[usize]| areas.optimism(places, 0..1, Direction::LowerIsBetter);
-        // those that are good already are chosen more often, so that it is less
+        // curves that are better on the test set are chosen more often, which makes the optimism smaller
         assert!((0.03..0.1).contains(&of(&places)) && of(&[3]).abs() < 0.005, "{} {}", of(&places), of(&[3]));
     }
 
@@ -330,9 +325,9 @@ mod tests {
         Segments::Nats((0..number).map(|_| NatsStatistics::new(nats(), 1, 1).unwrap()).collect())
     }
 
-    /// Under no effect at most 5 % of the tests find one, and two standard errors of 400 simulations, 0.022: a method against another,
-    /// whose two steps share their noise, and one against ten draws, whose areas vary as much as the mean of the segments does, or more.
-    /// A method that is worse by 1.5, some five of these errors, is nearly always found.
+    /// Without an effect at most 5% of the tests find one, plus two standard errors of 400 simulations, 0.022. Compared are a method with
+    /// another one, whose two steps share their noise, and with ten draws, whose areas vary at least as much as the mean of the segments. A
+    /// method that is worse by 1.5, about five standard errors, is nearly always found.
     #[test]
     fn swaps_of_areas_keep_their_level() {
         let testing = Testing { resamples: 499, ..TESTING };

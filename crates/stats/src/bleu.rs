@@ -1,8 +1,7 @@
 //! BLEU from sufficient statistics, with sacreBLEU's numbers.
 //!
-//! Papineni et al. (2002), <https://aclanthology.org/P02-1040>; the tokenisation, the smoothing and
-//! the signature are those of Post (2018), <https://aclanthology.org/W18-6319>, by way of
-//! `sacrebleu_rs`, which holds the formula.
+//! Papineni et al. (2002), <https://aclanthology.org/P02-1040>; tokenisation, smoothing and signature follow Post (2018),
+//! <https://aclanthology.org/W18-6319>, as implemented by `sacrebleu_rs`.
 
 use std::borrow::Cow;
 
@@ -15,20 +14,19 @@ pub struct BleuStatistics {
     pub hypothesis_length: u32,
     /// Words of the reference.
     pub reference_length: u32,
-    /// n-grams of the hypothesis that the reference has too, for n = 1 to 4.
+    /// n-grams of the hypothesis that match the reference, for n = 1 to 4.
     pub correct: [u32; ORDERS],
     /// n-grams of the hypothesis, for n = 1 to 4.
     pub total: [u32; ORDERS],
 }
 
 impl BleuStatistics {
-    /// From the lengths in words and the n-grams in common: a segment of `length` words has `length` - n + 1 n-grams.
+    /// Builds the counts from lengths in words and matching n-grams: a segment of `length` words has `length` - n + 1 n-grams.
     pub fn new(hypothesis_length: u32, reference_length: u32, correct: [u32; ORDERS]) -> Self {
         let total = std::array::from_fn(|order| hypothesis_length.saturating_sub(order as u32));
         Self { hypothesis_length, reference_length, correct, total }
     }
 
-    /// The counts of a text of several segments.
     pub(crate) fn sum(segments: &[Self]) -> Self {
         let add =
             |one: [u32; ORDERS], other: [u32; ORDERS]| std::array::from_fn(|order| one[order] + other[order]);
@@ -47,7 +45,7 @@ impl BleuStatistics {
     }
 }
 
-/// Corpus BLEU in points, 0 to 100: exponential smoothing, all four orders. Without a single common word it is 0.
+/// Returns corpus BLEU in points, 0 to 100, with exponential smoothing and all four orders; 0 if no word matches.
 pub(crate) fn score(sums: &[f64]) -> f64 {
     let whole = |sums: &[f64]| sums.iter().map(|&sum| sum as i64).collect::<Vec<_>>();
     let (correct, total) = (whole(&sums[2..2 + ORDERS]), whole(&sums[2 + ORDERS..]));
@@ -55,7 +53,7 @@ pub(crate) fn score(sums: &[f64]) -> f64 {
         .score
 }
 
-/// A tokenizer of sacreBLEU. Its tokenizers for Japanese and Korean and those with SentencePiece models need files that are not here.
+/// Tokenizer of sacreBLEU, apart from the Japanese, Korean and SentencePiece tokenizers, which need extra files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BleuTokenizer {
     /// Words and ASCII punctuation, as WMT does: `13a`.
@@ -72,22 +70,22 @@ pub enum BleuTokenizer {
 }
 
 impl BleuTokenizer {
-    /// All of them.
+    /// All tokenizers.
     pub const ALL: [Self; 5] = [Self::Wmt, Self::International, Self::Chinese, Self::Characters, Self::None];
-    /// Their names in the same order.
+    /// Their sacreBLEU names, in the order of `ALL`.
     pub const NAMES: [&'static str; 5] = ["13a", "intl", "zh", "char", "none"];
 
-    /// Returns the name that sacreBLEU has for it.
+    /// Returns its sacreBLEU name.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// Returns the tokenizer of this name; `None` if it is unknown or not here.
+    /// Returns the tokenizer with this name; `None` if it is unknown or not supported.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tokenizer| tokenizer.name() == name)
     }
 
-    /// Returns true if a letter is always a token of its own, whatever is beside it.
+    /// Returns true if this letter is a separate token next to any other letter.
     pub fn separates(self, letter: char) -> bool {
         match self {
             Self::Characters => true,
@@ -105,30 +103,30 @@ pub struct Bleu {
 }
 
 impl Bleu {
-    /// For plain text, which is tokenised as WMT does (`tok:13a`).
+    /// Counts plain text, tokenised as in WMT (`tok:13a`).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// For text that is tokenized in this way.
+    /// Counts text with this tokenizer.
     pub fn of(tokenizer: BleuTokenizer) -> Self {
         // `sacrebleu_rs` takes names that it does not know for `13a`, and has no `zh`
         let name = if tokenizer == BleuTokenizer::Chinese { BleuTokenizer::None } else { tokenizer }.name();
         Self { metric: sacrebleu_rs::Bleu { tokenize: name.to_owned(), ..Default::default() }, tokenizer }
     }
 
-    /// For text whose tokens are already separated by white space (`tok:none`).
+    /// Counts text whose tokens are already separated by white space (`tok:none`).
     pub fn pretokenized() -> Self {
         Self::of(BleuTokenizer::None)
     }
 
-    /// The statistics of one hypothesis against its reference.
+    /// Returns the statistics of a hypothesis and its reference.
     pub fn segment(&self, hypothesis: &str, reference: &str) -> BleuStatistics {
         self.segment_of(hypothesis, &[reference])
     }
 
-    /// The statistics of one hypothesis against several references: an n-gram counts as often as the reference with the most of it has
-    /// it, and the length is that of the reference closest in length.
+    /// Returns the statistics of a hypothesis and several references: matches of an n-gram are limited to its maximum count in a reference,
+    /// and the reference length is the one closest to the hypothesis length.
     pub fn segment_of(&self, hypothesis: &str, references: &[&str]) -> BleuStatistics {
         let prepared = |text| match self.tokenizer {
             BleuTokenizer::Chinese => chinese(&with_python_spaces(text)),
@@ -144,7 +142,7 @@ impl Bleu {
         }
     }
 
-    /// sacreBLEU's signature, which names all that changes the score.
+    /// Returns sacreBLEU's signature, which names everything that changes the score.
     pub fn signature(&self) -> String {
         let signature = self.metric.signature(1);
         match self.tokenizer {
@@ -154,8 +152,8 @@ impl Bleu {
     }
 }
 
-/// Tokenizes as sacreBLEU's `zh` does: Chinese characters and ASCII punctuation stand alone, a point or a comma unless it is within a
-/// number, a dash after a digit. Tokens are separated by white space.
+/// Tokenizes as sacreBLEU's `zh`: separates Chinese characters and ASCII punctuation; points and commas unless within a number, dashes only
+/// after a digit. Tokens are separated by white space.
 fn chinese(line: &str) -> String {
     let is_punctuation = |letter: char| letter.is_ascii_punctuation() && !"'-.,".contains(letter);
     let mut letters = Vec::new();
@@ -171,7 +169,7 @@ fn chinese(line: &str) -> String {
     replaced(&letters, |a, b| (digit(a) && b == '-').then_some([a, ' ', b, ' '])).into_iter().collect()
 }
 
-/// Replaces pairs of neighbours from left to right; none overlap.
+/// Replaces pairs of neighbouring letters from left to right, without overlap.
 fn replaced(letters: &[char], replacement: impl Fn(char, char) -> Option<[char; 4]>) -> Vec<char> {
     let (mut result, mut rest) = (Vec::with_capacity(2 * letters.len()), letters);
     while let [first, others @ ..] = rest {
@@ -190,8 +188,8 @@ fn replaced(letters: &[char], replacement: impl Fn(char, char) -> Option<[char; 
     result
 }
 
-/// Returns true for what sacreBLEU takes for a Chinese character: Han, full-width forms, CJK punctuation, bopomofo and, since it compares
-/// the text "\u20000" instead of U+20000, all symbols from U+2001 to U+2A6D, but no Han beyond U+FFFF.
+/// Returns true for characters that sacreBLEU counts as Chinese: Han, full-width forms, CJK punctuation, bopomofo and, since it compares
+/// with the text "\u20000" instead of U+20000, all symbols from U+2001 to U+2A6D, but no Han beyond U+FFFF.
 fn is_chinese(letter: char) -> bool {
     matches!(letter,
         '\u{2001}'..='\u{2a6d}' | '\u{2e80}'..='\u{2fdf}' | '\u{2ff0}'..='\u{303f}' | '\u{3100}'..='\u{312f}'
@@ -200,8 +198,7 @@ fn is_chinese(letter: char) -> bool {
         | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}')
 }
 
-/// Python takes the information separators, U+001C to U+001F, for white space, which ends words; Unicode and Rust do
-/// not.
+/// Replaces U+001C to U+001F (information separators) by spaces: Python counts them as white space, Unicode and Rust do not.
 fn with_python_spaces(text: &str) -> Cow<'_, str> {
     let separates = |letter| ('\u{1c}'..='\u{1f}').contains(&letter);
     if text.contains(separates) { text.replace(separates, " ").into() } else { text.into() }
@@ -220,9 +217,9 @@ mod tests {
         Segments::Bleu(segments).score().unwrap()
     }
 
-    /// - "the" counts once, since the reference has it once: 5 of 6 words. Of the n-grams, "the cat", "cat sat", "sat on" (3 of
-    ///   5), "the cat sat", "cat sat on" (2 of 4) and "the cat sat on" (1 of 3) are right. 5/6 * 3/5 * 2/4 * 1/3 = 1/12.
-    /// - All n-grams are right, but 4 words stand for 5: exp(1 - 5/4).
+    /// - "the" matches once, since the reference has it once: 5 of 6 words. "the cat", "cat sat", "sat on" (3 of 5), "the cat sat", "cat
+    ///   sat on" (2 of 4) and "the cat sat on" (1 of 3) match. 5/6 * 3/5 * 2/4 * 1/3 = 1/12.
+    /// - All n-grams match, but the hypothesis has 4 words instead of 5: exp(1 - 5/4).
     /// - 3/4 * 2/3 * 1/2, and half a match for the missing 4-gram (0 of 1): 1/8.
     #[test]
     fn score_is_the_geometric_mean_of_the_precisions_with_a_brevity_penalty() {
@@ -238,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Stored statistics of a segment leave out the totals, which follow from its length.
+    /// Stored statistics leave out the totals, which follow from the segment's length.
     #[test]
     fn totals_follow_from_the_length() {
         for text in ["", "one", "two words", "now three words", "a b c d e f g"] {
@@ -278,7 +275,7 @@ mod tests {
     const CHINESE: [f64; 5] =
         [15.106876986783844, 18.149488227886927, 27.307497700789813, 56.05302184975322, 0.0];
 
-    /// As sacreBLEU 2.6.0 prints it, apart from the number of bootstrap resamples.
+    /// As printed by sacreBLEU 2.6.0, apart from the number of bootstrap resamples.
     #[test]
     fn signature_names_case_tokenizer_and_smoothing() {
         assert_eq!(Bleu::new().signature(), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");

@@ -1,20 +1,20 @@
 //! Blocks of segments that are not independent, such as windows of one text.
 //!
-//! Hall, Horowitz and Jing (1995), *On Blocking Rules for the Bootstrap with Dependent Data*, Biometrika 82, 561-574: the variance of a
-//! mean is that of independent blocks once these are longer than neighbours remember.
+//! Hall, Horowitz and Jing (1995), *On Blocking Rules for the Bootstrap with Dependent Data*, Biometrika 82, 561-574: blocks can be treated
+//! as independent once they are longer than the dependence between neighbours reaches.
 
 use crate::Segments;
 
-/// Blocks that a test set has at least, so that they can be drawn and swapped.
+/// Minimum number of blocks in a test set, so that they can be drawn and swapped.
 const LEAST_BLOCKS: usize = 20;
 
-/// Share of the greatest variance that counts as all of it.
+/// Share of the maximum variance that is enough.
 const ALL: f64 = 0.95;
 
-/// Number of neighbouring segments to draw and swap together: the smallest power of 2 that gives the variance of the mean difference
-/// between variants and base at least 95 % of the greatest that any power gives, on average over the variants. No block is so long that
-/// a test set has fewer than [`LEAST_BLOCKS`]; where the variance still grows there, tests see too little of it. Of nats per token
-/// alone; 1 for all other metrics.
+/// Returns how many neighbouring segments to draw and swap together. This is the smallest power of 2 at which the variance of the mean
+/// difference between variants and base, averaged over the variants, reaches 95% of its maximum over all powers. A test set keeps at least
+/// [`LEAST_BLOCKS`] blocks; if the variance still grows at that limit, tests underestimate it. Always 1 for metrics other than nats per
+/// token.
 ///
 /// # Panics
 /// If a variant covers other segments or has another metric.
@@ -34,7 +34,7 @@ pub fn block_length(base: &Segments, variants: &[Segments]) -> usize {
     enough.map_or(1, |&(block, _)| block)
 }
 
-/// How far each segment's change lies from that of its tokens' share; empty if it never does.
+/// Returns each segment's change minus the change expected from its share of the tokens; empty if this is always 0.
 fn deviations(base: &Segments, variant: &Segments) -> Vec<f64> {
     base.assert_paired(variant);
     let (Segments::Nats(base), Segments::Nats(variant)) = (base, variant) else { return Vec::new() };
@@ -47,7 +47,7 @@ fn deviations(base: &Segments, variant: &Segments) -> Vec<f64> {
     if deviations.iter().all(|one| one.abs() < 1e-9) { Vec::new() } else { deviations }
 }
 
-/// Up to a factor that all block lengths share.
+/// Returns the variance of the mean, up to a factor that all block lengths share.
 fn variance_of_mean(deviations: &[f64], block: usize) -> f64 {
     let blocks = deviations.chunks_exact(block);
     let count = blocks.len() as f64;
@@ -61,7 +61,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Variants whose changes have this correlation with the segment before.
+    /// Returns the block length for variants with this correlation between the changes of neighbouring segments.
     fn length(correlation: f64) -> usize {
         let mut lot = ChaCha8Rng::seed_from_u64(1);
         let document = |nats| NatsStatistics::new(nats, 64, 12).unwrap();
@@ -77,8 +77,8 @@ mod tests {
         block_length(&Segments::Nats(vec![document(100.0); 2_000]), &variants)
     }
 
-    /// With correlation r the variance of a mean of m grows as 1 + 2 r / (1 - r) (1 - (1 - r^m) / (m (1 - r))): for r = 0.5 towards 3,
-    /// of which 16 have 92 % and 32 have 96 %; for r = 0 not at all.
+    /// With correlation r, the variance of a mean of m segments grows as 1 + 2 r / (1 - r) (1 - (1 - r^m) / (m (1 - r))). For r = 0.5 it
+    /// grows towards 3, of which m = 16 reaches 92% and m = 32 reaches 96%; for r = 0 it does not grow.
     #[test]
     fn blocks_are_as_long_as_neighbours_remember() {
         assert!(length(0.0) <= 4, "{}", length(0.0));

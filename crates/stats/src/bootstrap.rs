@@ -1,8 +1,7 @@
-//! Paired bootstrap resampling of a family of systems.
+//! Paired bootstrap resampling of a base and its variants.
 //!
-//! Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*,
-//! <https://aclanthology.org/W04-3250>. All variants of a base meet the same resamples, so that intervals can also hold for all
-//! of them at once.
+//! Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*, <https://aclanthology.org/W04-3250>. All variants
+//! share their resamples, so that intervals can also hold for all of them at once.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -12,43 +11,42 @@ use crate::Error;
 use crate::counted::{Counted, Variant};
 use crate::family::Testing;
 
-/// Resamples of intervals, unless fewer are asked for.
+/// Number of resamples for intervals, unless fewer are requested.
 pub const RESAMPLES: usize = 10_000;
 
-/// Resamples of an interval whose end may lie on either side of the margin: [`Resampled::ends_near`].
+/// Number of resamples for an interval with an end close to the margin: [`Resampled::ends_near`].
 pub const MOST_RESAMPLES: usize = 100_000;
 
-/// Resamples that are computed together: few enough that their counts stay in the cache.
+/// Resamples computed together: few enough that their counts stay in the cache.
 const CHUNK: usize = 128;
 
-/// Counts that are held at once by a thread, whatever the size of the test set.
+/// Maximum number of counts that a thread holds at once, unless a single resample has more.
 const MOST_COUNTS: usize = 1 << 23;
 
-/// A variant beside its base, on the test set and on its resamples.
+/// A variant compared with its base, on the test set and on its resamples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resampled {
     /// Score of the base system.
     pub base: f64,
     /// Score of the variant.
     pub variant: f64,
-    /// The difference, variant minus base, in each resample; equal places belong to the same resample.
+    /// Variant minus base in each resample; an index is one resample for all variants.
     pub deltas: Vec<f64>,
 }
 
 impl Resampled {
-    /// The difference on the test set, variant minus base.
+    /// Returns the difference on the test set, variant minus base.
     pub fn delta(&self) -> f64 {
         self.variant - self.base
     }
 
-    /// Of numbers that must be finite.
     pub(crate) fn new(base: f64, variant: f64, deltas: Vec<f64>) -> Result<Self, Error> {
         let is_finite = (variant - base).is_finite() && deltas.iter().all(|delta| delta.is_finite());
         if is_finite { Ok(Self { base, variant, deltas }) } else { Err(Error::not_finite()) }
     }
 
-    /// Two-sided p-value, 0 to 1: `min(1, 2 (1 + c) / (B + 1))`, where c is the smaller of the numbers of resamples with a
-    /// difference of 0 or less, and of 0 or more; absent without resamples.
+    /// Returns the two-sided p-value `min(1, 2 (1 + c) / (B + 1))`, where c is the smaller of two numbers of resamples: with a difference
+    /// of at most 0, and of at least 0. `None` without resamples.
     ///
     /// 1 is added to both counts so that no p is 0 (Davison and Hinkley 1997, Equation 4.11).
     pub fn p_value(&self) -> Option<f64> {
@@ -58,10 +56,10 @@ impl Resampled {
         (!self.deltas.is_empty()).then_some(p.min(1.0))
     }
 
-    /// The p-value of Koehn (2004), as compare-mt and Michel et al. (2019) have it: `(1 + c) / (B + 1)`, where c counts the
-    /// resamples without the observed sign, ties included; 1 if the observed difference is 0.
+    /// Returns the p-value of Koehn (2004), as in compare-mt and Michel et al. (2019): `(1 + c) / (B + 1)`, where c counts the resamples
+    /// without the observed sign, ties included; 1 if the observed difference is 0. `None` without resamples.
     ///
-    /// It is one-sided, on the side that was observed: without any effect it falls below a small α in 2α of all tests.
+    /// It is one-sided, on the observed side: without an effect, 2α of all tests fall below a small α.
     pub fn p_koehn(&self) -> Option<f64> {
         let delta = self.delta();
         let contradicting =
@@ -70,8 +68,8 @@ impl Resampled {
         (!self.deltas.is_empty()).then_some(if delta == 0.0 { 1.0 } else { p })
     }
 
-    /// Returns true if `limit` lies within three Monte-Carlo errors of an end of the interval: the share q of resamples below an end has
-    /// the standard error √(q (1 - q) / B).
+    /// Returns true if `limit` is within three Monte Carlo errors of an end of the interval: the share q of resamples below an end has the
+    /// standard error √(q (1 - q) / B).
     pub(crate) fn ends_near(&self, limit: f64) -> bool {
         let resamples = self.deltas.len() as f64;
         let below = self.deltas.iter().filter(|&&delta| delta < limit).count() as f64 / resamples;
@@ -83,18 +81,18 @@ impl Resampled {
         [0.025, 0.975].into_iter().any(is_near)
     }
 
-    /// The 95 % percentile interval of the difference; absent with fewer than [`LEAST_FOR_INTERVAL`] resamples.
+    /// Returns the 95% percentile interval of the difference; `None` with fewer than [`LEAST_FOR_INTERVAL`] resamples.
     pub fn interval(&self) -> Option<Interval> {
         let is_enough = self.deltas.len() >= LEAST_FOR_INTERVAL;
         if is_enough { percentile_interval(&self.deltas) } else { None }
     }
 }
 
-/// With fewer resamples no 95 % interval can be read off: B order statistics divide the line into B + 1 pieces of equal
-/// probability, and a tail of 2.5 % is as large as one of 40.
+/// Minimum number of resamples for a 95% interval: B order statistics divide the line into B + 1 pieces of equal probability, and a tail of
+/// 2.5% is one piece of 40.
 pub const LEAST_FOR_INTERVAL: usize = 39;
 
-/// A 95 % interval.
+/// A 95% interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// Lower end.
@@ -104,16 +102,14 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The smallest interval that holds both.
     pub(crate) fn joined(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 }
 
-/// 95 % intervals of differences that share their resamples, which hold for all at once in 95 % of test sets: no difference lies
-/// further from its own than the 0.95 quantile of the largest |δ* - δ| / s in a resample, times s, the standard deviation of δ*
-/// (Romano and Wolf 2005, *Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing*, Section 4). Absent with fewer
-/// than [`LEAST_FOR_INTERVAL`] resamples.
+/// Returns simultaneous 95% intervals of differences that share their resamples, valid for all at once in 95% of test sets. The half-width
+/// is the 0.95 quantile of the maximum |δ* - δ| / s in a resample, times s, the standard deviation of δ* (Romano and Wolf 2005, *Exact and
+/// Approximate Stepdown Methods for Multiple Hypothesis Testing*, Section 4). `None` with fewer than [`LEAST_FOR_INTERVAL`] resamples.
 pub(crate) fn simultaneous(family: &[Resampled]) -> Vec<Option<Interval>> {
     let resamples = family.first().map_or(0, |test| test.deltas.len());
     if resamples < LEAST_FOR_INTERVAL {
@@ -134,15 +130,15 @@ pub(crate) fn simultaneous(family: &[Resampled]) -> Vec<Option<Interval>> {
     family.iter().zip(errors).map(|pair| Some(ends(pair))).collect()
 }
 
-/// Standard deviation, with divisor n - 1.
+/// Returns the standard deviation, with divisor n - 1.
 fn deviation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The percentiles 2.5 and 97.5 of these values, by linear interpolation between order statistics: definition 7 of
-/// Hyndman and Fan (1996) and the default of NumPy. Absent without values.
+/// Returns the percentiles 2.5 and 97.5 by linear interpolation between order statistics: definition 7 of Hyndman and Fan (1996), the
+/// default of NumPy. `None` without values.
 pub fn percentile_interval(values: &[f64]) -> Option<Interval> {
     if values.is_empty() {
         return None;
@@ -152,7 +148,7 @@ pub fn percentile_interval(values: &[f64]) -> Option<Interval> {
     Some(Interval { low: percentile(&sorted, 0.025), high: percentile(&sorted, 0.975) })
 }
 
-/// Percentile `share` (0 to 1) of values in ascending order.
+/// Returns the percentile `share` (0 to 1) of values in ascending order.
 pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let below = position as usize;
@@ -160,15 +156,12 @@ pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * position.fract()
 }
 
-/// Compares variants with their base by paired bootstrap; each resample is as large as the test set.
+/// Compares variants with their base by paired bootstrap, with resamples of the size of the test set.
 ///
 /// Assumes that blocks of segments are drawn independently from one population.
 ///
-/// Resample i has its own random stream, so equal seeds give equal results on any number of threads, and any variant meets
-/// the same resamples, whatever other variants there are.
-///
-/// # Errors
-/// If a score is NaN or infinite.
+/// Each resample has a separate random stream, so equal seeds give equal results on any number of threads, and a variant's resamples do not
+/// depend on the other variants.
 pub(crate) fn paired_bootstrap(
     base: &Counted,
     variants: &[Variant],
@@ -184,30 +177,27 @@ pub(crate) fn paired_bootstrap(
 
 /// Scores of a base and its variants on many weightings of the segments.
 pub(crate) struct Scores {
-    /// One score for each weighting.
     pub(crate) base: Vec<f64>,
-    /// For each variant, one score for each weighting.
+    /// One score per weighting, for each variant.
     pub(crate) variants: Vec<Vec<f64>>,
 }
 
-/// Of the scores of a variant and its base, one for each weighting.
 pub(crate) fn differences(variant: &[f64], base: &[f64]) -> Vec<f64> {
     variant.iter().zip(base).map(|(variant, base)| variant - base).collect()
 }
 
 impl Scores {
-    /// A variant's lead over the base under each weighting.
+    /// Returns variant minus base under each weighting.
     pub(crate) fn deltas(&self, variant: usize) -> Vec<f64> {
         differences(&self.variants[variant], &self.base)
     }
 }
 
-/// Scores the base and its variants with each segment counted as often as `drawn` names it.
+/// Scores the base and its variants with each segment counted as often as `drawn` yields it.
 ///
-/// A matrix of counts, segments x weightings, is multiplied with the statistics of the base, and for each variant with
-/// its changes alone.
+/// Multiplies a matrix of counts, segments x weightings, with the statistics of the base, and for each variant with its changes alone.
 ///
-/// - `drawn`: the segments of the weighting of this index, each as often as it counts
+/// - `drawn`: yields the segments of the weighting with this index, each as often as it counts
 pub(crate) fn weighted<I: IntoIterator<Item = usize>>(
     base: &Counted,
     variants: &[Variant],
@@ -239,7 +229,6 @@ pub(crate) fn weighted<I: IntoIterator<Item = usize>>(
     all
 }
 
-/// Counts of each segment in some weightings.
 struct Chunk {
     /// `[segment, weighting]`
     counts: Vec<f64>,
@@ -263,7 +252,7 @@ impl Chunk {
         Scores { base: self.score(base, &base_sums), variants: variants.iter().map(of_variant).collect() }
     }
 
-    /// Adds a segment's counts to the sums of all weightings, as often as it counts in each.
+    /// Adds a segment's statistics to the sums of all weightings, multiplied by its count in each.
     fn add(&self, sums: &mut [f64], segment: usize, counts: &[f64]) {
         let times = &self.counts[segment * self.width..][..self.width];
         for (sums, &count) in sums.chunks_exact_mut(self.width).zip(counts) {
@@ -284,7 +273,7 @@ impl Chunk {
     }
 }
 
-/// The segments of one resample: as many as there are, with replacement.
+/// Draws the segments of one resample with replacement, as many as the test set has.
 pub(crate) fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Item = usize> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(stream);
@@ -292,7 +281,7 @@ pub(crate) fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Ite
     (0..segments).map(move |_| random.random_range(0..segments) as usize)
 }
 
-/// The segments of one resample by whole blocks, as many as there are; the last one may be shorter, and so may the resample.
+/// Draws one resample by whole blocks, as many as the test set has. The last block may be shorter, so the number of segments varies.
 pub(crate) fn draw_blocks(segments: usize, testing: Testing, stream: u64) -> impl Iterator<Item = usize> {
     let block = testing.block;
     let of_block = move |place: usize| place * block..segments.min((place + 1) * block);

@@ -1,27 +1,27 @@
 //! Numbers of a segment as result files store them.
 use std::fmt;
 
-/// One number of a segment: a count or, where nothing can be counted, a decimal number.
+/// One number of a segment: a count, or a decimal number if nothing can be counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell {
-    /// Number of something; digits alone.
+    /// A count, written with digits only.
     Count(u32),
-    /// A finite number, in single precision to keep files small; always with a point or an exponent.
+    /// A finite number in single precision, to keep files small; always written with a point or an exponent.
     Decimal(f32),
 }
 
 impl Cell {
-    /// Reads what [`Display`](fmt::Display) wrote; absent for any other text.
+    /// Parses what [`Display`](fmt::Display) wrote; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(Self::Count);
         }
-        // a whole number is a count, and has no sign
+        // whole numbers are counts, which have no sign
         let decimal = text.contains(['.', 'e']).then(|| text.parse().ok()).flatten();
         decimal.filter(|number: &f32| number.is_finite()).map(Self::Decimal)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn value(self) -> f32 {
         match self {
             Self::Count(count) => count as f32,
@@ -29,7 +29,7 @@ impl Cell {
         }
     }
 
-    /// The count; absent for a decimal number.
+    /// Returns the count; `None` for a decimal number.
     pub fn count(self) -> Option<u32> {
         match self {
             Self::Count(count) => Some(count),
@@ -39,11 +39,11 @@ impl Cell {
 }
 
 impl fmt::Display for Cell {
-    /// The shortest text that reads back to the same number.
+    /// Writes the shortest text that parses to an equal number.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => write!(formatter, "{count}"),
-            // Debug keeps the point of whole numbers, which tells them from counts.
+            // Debug keeps the point of whole numbers, which distinguishes them from counts.
             Self::Decimal(number) => write!(formatter, "{number:?}"),
         }
     }

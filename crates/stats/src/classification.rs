@@ -1,28 +1,27 @@
-//! Scores of classifiers.
+//! Metrics of classifiers.
 //!
-//! All scores are in points, as those of BLEU are: accuracy and F1 from 0 to 100, the Matthews correlation from -100 to
-//! 100.
+//! All scores are in points, as for BLEU: accuracy and F1 from 0 to 100, the Matthews correlation from -100 to 100.
 
 use crate::bootstrap::Interval;
 use crate::counted::Counted;
 use crate::{Error, MetricName, mcnemar};
 
-/// One example of a test set: its class, and the one that a model says. Classes are counted from 0.
+/// True and predicted class of a segment, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Outcome {
     /// The true class.
     pub gold: usize,
-    /// The class that the model gives the highest score.
+    /// The class with the highest output.
     pub predicted: usize,
 }
 
 impl Outcome {
-    /// `true` if the model says the true class.
+    /// Returns true if the prediction is right.
     pub fn is_right(self) -> bool {
         self.gold == self.predicted
     }
 
-    /// By truth, then by prediction; 1 is the positive class.
+    /// Returns the segment's counts in the confusion matrix: true negative, false positive, false negative, true positive.
     fn one_of_four(self, positive: usize) -> [f64; 4] {
         let mut counts = [0.0; 4];
         counts[2 * usize::from(self.gold == positive) + usize::from(self.predicted == positive)] = 1.0;
@@ -30,20 +29,21 @@ impl Outcome {
     }
 }
 
-/// Classes in another order than a model's outputs were given.
+/// An order of the classes that differs from the given one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reordered {
-    /// The class of each output.
+    /// Class of each output.
     pub order: Vec<usize>,
-    /// Percentages of examples that are right, with the classes as given and in this order.
+    /// Accuracy in percent, with the classes in the given order and in this one.
     pub right: [f64; 2],
 }
 
-/// An order of the `classes` in which far more examples are right, p below 0.001 by McNemar's exact test: from the given one, two
-/// outputs at a time are exchanged while more become right. Absent if there is none, or if a model of one answer tells nothing.
+/// Returns an order of the `classes` with far more right predictions than the given one, p below 0.001 by McNemar's exact test. Starts from
+/// the given order and exchanges two outputs at a time while accuracy rises. `None` if no such order is found, or if the model predicts
+/// only one class, which shows nothing.
 ///
 /// # Panics
-/// If an outcome names another class.
+/// If an outcome has a class of `classes` or above.
 pub fn reordered(outcomes: &[Outcome], classes: usize) -> Option<Reordered> {
     let mut counts = vec![vec![0; classes]; classes]; // of each output, by true class
     outcomes.iter().for_each(|outcome| counts[outcome.predicted][outcome.gold] += 1);
@@ -68,25 +68,25 @@ pub fn reordered(outcomes: &[Outcome], classes: usize) -> Option<Reordered> {
     (other > given && mcnemar::exact(given, other) < 0.001).then_some(Reordered { order, right })
 }
 
-/// Way to score outcomes.
+/// A metric of classification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClassificationMetric {
-    /// Share of examples that are right, over any number of classes.
+    /// Percentage of right predictions, over any number of classes.
     Accuracy,
-    /// Harmonic mean of precision and recall of one of two classes; 0 if that class occurs neither in truth nor among
-    /// the predictions, as in scikit-learn.
+    /// Harmonic mean of precision and recall of one of two classes; 0 if the class occurs neither in truth nor in the predictions, as in
+    /// scikit-learn.
     F1 {
-        /// The class that counts, 0 or 1.
+        /// The positive class, 0 or 1.
         positive: usize,
     },
-    /// Correlation of truth and prediction over two classes (Matthews 1975, *Comparison of the Predicted and Observed
-    /// Secondary Structure of T4 Phage Lysozyme*, Biochimica et Biophysica Acta 405, 442-451); 0 if one side knows one
-    /// class only, as in scikit-learn.
+    /// Correlation of truth and prediction over two classes (Matthews 1975, *Comparison of the Predicted and Observed Secondary Structure
+    /// of T4 Phage Lysozyme*, Biochimica et Biophysica Acta 405, 442-451); 0 if truth or predictions contain only one class, as in
+    /// scikit-learn.
     Matthews,
 }
 
 impl ClassificationMetric {
-    /// Unit of its scores.
+    /// Returns its name.
     pub fn name(self) -> MetricName {
         match self {
             Self::Accuracy => MetricName::Accuracy,
@@ -95,7 +95,7 @@ impl ClassificationMetric {
         }
     }
 
-    /// Refuses a class beyond the second where there are only two.
+    /// Returns an error for a class above 1 if the metric has only two classes.
     fn check(self, class: usize) -> Result<(), Error> {
         if self == Self::Accuracy || class < 2 {
             return Ok(());
@@ -108,7 +108,7 @@ impl ClassificationMetric {
         let classes = outcomes.iter().flat_map(|outcome| [outcome.gold, outcome.predicted]);
         let positive = if let Self::F1 { positive } = self { positive } else { 1 };
         classes.chain([positive]).try_for_each(|class| self.check(class))?;
-        // of Matthews correlation, which class is the positive one makes no difference
+        // for the Matthews correlation either class can be the positive one
         let of_two = outcomes.iter().map(|outcome| outcome.one_of_four(positive));
         Ok(match self {
             Self::Accuracy => {
@@ -121,8 +121,7 @@ impl ClassificationMetric {
     }
 }
 
-/// The least and the greatest change of a score over two classes where `count` predictions of one class, right or wrong ones, are
-/// turned round.
+/// Returns the largest loss and gain of a two-class score if `count` predictions in one cell of the confusion matrix are flipped.
 pub(crate) fn reach_of_flips(examples: &Counted, count: f64) -> Interval {
     let sums = examples.sums();
     let change = |(from, to): (usize, usize)| {
@@ -149,12 +148,10 @@ fn matthews(sums: &[f64]) -> f64 {
     let gold = (true_positives + false_negatives) * (true_negatives + false_positives);
     let predicted = (true_positives + false_positives) * (true_negatives + false_negatives);
     let covariance = true_positives * true_negatives - false_positives * false_negatives;
-    // Two roots, since the product of all four margins of a large test set is no whole number any more; a ratio of 1
-    // may still be rounded up.
+    // Two square roots, since the product of all four margins of a large test set is not exact; a ratio of 1 may still be rounded up.
     100.0 * ratio(covariance, gold.sqrt() * predicted.sqrt()).clamp(-1.0, 1.0)
 }
 
-/// 0/0 is 0.
 fn ratio(numerator: f64, denominator: f64) -> f64 {
     if denominator == 0.0 { 0.0 } else { numerator / denominator }
 }
@@ -178,9 +175,9 @@ mod tests {
         Segments::Classes(pairs.iter().map(outcome).collect(), metric).score()
     }
 
-    /// Right, right, wrong (1 for 0), wrong (0 for 1), right, of which class 1: true and predicted twice, false
-    /// positive once, false negative once. 3 of 5 are right. Class 1: 2 * 2 / (2 * 2 + 1 + 1) = 2/3; class 0: 2 * 1 / (2 * 1 +
-    /// 1 + 1) = 1/2. Matthews: (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2) = 1/6.
+    /// Right, right, wrong (1 for 0), wrong (0 for 1), right: 3 of 5. Class 1 has two true positives, one false positive and one false
+    /// negative. F1 of class 1: 2 * 2 / (2 * 2 + 1 + 1) = 2/3; of class 0: 2 * 1 / (2 * 1 + 1 + 1) = 1/2. Matthews: (2 * 1 - 1 * 1) /
+    /// sqrt(3 * 3 * 2 * 2) = 1/6.
     #[test]
     fn scores_are_in_points_and_nothing_divided_by_nothing_is_zero() {
         let expected = [60.0, 50.0, 200.0 / 3.0, 100.0 / 6.0];
@@ -195,9 +192,9 @@ mod tests {
         assert_eq!(score(&[(0, 1), (1, 1)], matthews), Ok(0.0));
     }
 
-    /// Of 12 examples 10 are right if both outputs change names, and 2 as they are: p = 2 (1 + 12 + 66) / 2^12 = 0.039. Of 120, p
-    /// is below 1e-10. Three outputs that name the next class are reordered too, also where a fourth is never given, and so is a rare
-    /// class that is wrong more often than right; a model of one answer is not, nor one by chance.
+    /// Of 12 segments, 10 are right if the outputs are exchanged and 2 as given: p = 2 (1 + 12 + 66) / 2^12 = 0.039. Of 120, p is below
+    /// 1e-10. A cycle of three outputs is reordered too, even if a fourth class is never predicted, and so is a rare class that is wrong
+    /// more often than right. A model that predicts one class is not reordered, nor is one whose other order is better by chance.
     #[test]
     fn an_order_is_doubted_where_another_is_far_better() {
         let many = |pairs: &[(usize, usize, usize)]| -> Vec<Outcome> {
@@ -237,7 +234,7 @@ mod tests {
     }
 
     proptest! {
-        /// Renaming both classes changes nothing; a model that says the opposite has the opposite correlation.
+        /// Renaming both classes changes nothing; opposite predictions have the opposite correlation.
         #[test]
         fn matthews_treats_both_classes_alike(pairs in vec((0..2_usize, 0..2_usize), 2..40)) {
             let flipped = |is_renamed: usize| -> Vec<_> {

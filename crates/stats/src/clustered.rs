@@ -1,15 +1,15 @@
-//! Intervals of a mean over tokens whose segments, such as documents, are the units that are drawn.
+//! Intervals of a mean over tokens whose sampling units are segments, such as documents.
 //!
-//! The difference in nats per token is Σ d_i / Σ m_i over segments with m_i tokens each. Its standard error is the cluster-robust one
-//! with the correction CR2, its degrees of freedom are Satterthwaite's: Bell and McCaffrey (2002), *Bias Reduction in Standard Errors
-//! for Linear Regression with Multi-Stage Samples*, Survey Methodology 28, 169-181. The working model has independent tokens of equal
-//! variance, so that three long documents with 95% of the tokens count as about three, whatever number of short ones joins them.
+//! The difference in nats per token is Σ d_i / Σ m_i over segments with m_i tokens each. Its standard error is cluster-robust with the
+//! correction CR2, its degrees of freedom are Satterthwaite's: Bell and McCaffrey (2002), *Bias Reduction in Standard Errors for Linear
+//! Regression with Multi-Stage Samples*, Survey Methodology 28, 169-181. The working model has independent tokens of equal variance, so
+//! three long documents with 95% of the tokens count as about three segments, however many short ones are added.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::bootstrap::Interval;
 
-/// Fewer segments than this do not show how effects vary.
+/// Minimum number of segments that shows how effects vary.
 const LEAST_SEGMENTS: usize = 5;
 
 /// A difference per token with its standard error.
@@ -21,8 +21,8 @@ pub(crate) struct ClusteredMean {
 }
 
 impl ClusteredMean {
-    /// Estimates Σ d / Σ m from pairs (d, m): the change of the nats of a segment, and its number of tokens. `None` with fewer than
-    /// five segments that have tokens.
+    /// Estimates Σ d / Σ m from pairs (d, m): the change of a segment in nats, and its number of tokens. `None` with fewer than five
+    /// segments that have tokens.
     ///
     /// With shares p_i = m_i / Σ m and residuals u_i = d_i - m_i Σ d / Σ m the variance is Σ u_i² / (1 - p_i) / (Σ m)². In the working
     /// model the terms u_i / √(1 - p_i) have the covariances p_i on the diagonal and -p_i p_j / √((1 - p_i)(1 - p_j)) elsewhere, up to
@@ -56,12 +56,11 @@ impl ClusteredMean {
         })
     }
 
-    /// Satterthwaite's degrees of freedom.
     pub(crate) fn degrees_of_freedom(&self) -> f64 {
         self.degrees_of_freedom
     }
 
-    /// The interval that contains the difference in all but a share `error` of the samples, half of it on each side.
+    /// Returns the interval that misses the difference in a share `error` of the samples, half of them on each side.
     pub(crate) fn interval(&self, error: f64) -> Option<Interval> {
         let distribution = StudentsT::new(0.0, 1.0, self.degrees_of_freedom).ok()?;
         let reach = distribution.inverse_cdf(1.0 - error / 2.0) * self.error;
@@ -75,8 +74,8 @@ mod tests {
     use crate::assert_close;
     use proptest::prelude::*;
 
-    /// Segments of one length are a sample of a mean: n - 1 degrees of freedom. The changes 1 to 5 nats over 2 tokens each have the mean
-    /// 1.5 nats per token and the standard error √(2.5 / 5) / 2.
+    /// Segments of equal length have n - 1 degrees of freedom. The changes 1 to 5 nats over 2 tokens each have the mean 1.5 nats per token
+    /// and the standard error √(2.5 / 5) / 2.
     #[test]
     fn segments_of_one_length_give_students_t() {
         let found = ClusteredMean::new(&[1.0, 2.0, 3.0, 4.0, 5.0].map(|change| (change, 2.0))).unwrap();
@@ -87,8 +86,8 @@ mod tests {
         assert_close(found.interval(0.05).unwrap().high, 1.5 + 2.776_445 * found.error, 1e-6);
     }
 
-    /// The same by brute force: the regression of single tokens on a constant, whose residuals are (I - J / n) ε, with the adjustment
-    /// (I - H)^(-1/2) of each segment, which on the constant is (1 - p)^(-1/2). tr(G)² / tr(G²) for G_ij = g_i · g_j.
+    /// Degrees of freedom by brute force: the regression of single tokens on a constant, whose residuals are (I - J / n) ε, with the
+    /// adjustment (I - H)^(-1/2) of each segment, which on the constant is (1 - p)^(-1/2). tr(G)² / tr(G²) for G_ij = g_i · g_j.
     fn brute_force(lengths: &[usize]) -> f64 {
         let tokens: usize = lengths.iter().sum();
         let mut start = 0;

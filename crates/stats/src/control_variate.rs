@@ -1,15 +1,15 @@
 //! Mean effects from a small sample, with predictions on a large one as a control variate.
 //!
-//! The regression estimator of survey sampling (Cochran 1977, *Sampling Techniques*, Chapter 7) with two samples: the effect of masking
-//! a head is measured on a random sample S of n segments, and predicted on all N segments of a test set that contains S. Where
-//! prediction and effect are correlated, the prediction's mean over all segments corrects what is special about S. The estimate is
-//! consistent whatever the predictions are worth: if they are worth nothing it is the plain mean.
+//! The regression estimator of survey sampling (Cochran 1977, *Sampling Techniques*, Chapter 7) with two samples: the effect of masking a
+//! head is measured on a random sample S of n segments, and predicted on all N segments of a test set that contains S. If predictions and
+//! effects are correlated, the mean prediction over all segments corrects for what is special about S. The estimate is consistent for any
+//! quality of the predictions; if they are worthless it is the plain mean.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::bootstrap::Interval;
 
-/// A segment of a sample: change of its number, such as nats, and the number that it is a share of, such as tokens.
+/// A sampled segment: the change of a number, such as nats, and its denominator, such as tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sampled {
     /// Measured change.
@@ -42,25 +42,23 @@ pub struct Estimate {
     residual: f64,
     /// Variance of the predictions' mean on all segments, times the squared slope.
     predicted: f64,
-    /// Skewness of the estimate.
     skewness: f64,
     sample: f64,
-    /// Parameters that the sample has determined.
+    /// Number of parameters estimated from the sample.
     parameters: f64,
 }
 
 impl Estimate {
-    /// Estimates the mean effect.
+    /// Estimates the mean effect; `None` with fewer than three segments.
     ///
     /// With ratios R_d and R_x of effects and predictions over sizes m, deviations u_i = d_i - m_i R_d and w_i = x_i - m_i R_x on S, and
-    /// the slope b = Σ u w / Σ w², the estimate is R_d - b (R_x on S - R_x on all). Its variance is that of the mean of the
+    /// the slope b = Σ u w / Σ w², the estimate is R_d - b (R_x on S - R_x on all). Its variance is the variance of the mean of the
     /// leave-one-out residuals (u_i - b w_i) / (1 - h_i) (HC3: MacKinnon and White 1985, *Some Heteroskedasticity-Consistent Covariance
-    /// Matrix Estimators with Improved Finite Sample Properties*, Journal of Econometrics 29, 305-325) plus b² times that of R_x on all.
+    /// Matrix Estimators with Improved Finite Sample Properties*, Journal of Econometrics 29, 305-325) plus b² times the variance of R_x on
+    /// all.
     ///
-    /// - `sample`: segments that were measured, drawn at random from all
+    /// - `sample`: measured segments, drawn at random from all
     /// - `all`: predictions and sizes of all segments; empty without predictions
-    ///
-    /// `None` with fewer than three segments.
     ///
     /// Assumes that segments are independent.
     pub fn new(sample: &[Sampled], all: &[Sampled]) -> Option<Self> {
@@ -112,13 +110,13 @@ impl Estimate {
         })
     }
 
-    /// Returns the variance that the estimate would have with a sample `growth` times as large; at 1 its own.
+    /// Returns the variance that the estimate would have with a sample `growth` times as large.
     pub fn variance(&self, growth: f64) -> f64 {
         self.residual / growth + self.predicted
     }
 
-    /// Returns the interval that leaves out the effect with the probability `side` on each side: Student's t, corrected for skewness by
-    /// the monotone cubic of Hall (1992, *On the Removal of Skewness by Transformation*, Journal of the Royal Statistical Society B 54,
+    /// Returns the interval that misses the effect with the probability `side` on each side: Student's t, corrected for skewness by the
+    /// monotone cubic of Hall (1992, *On the Removal of Skewness by Transformation*, Journal of the Royal Statistical Society B 54,
     /// 221-228).
     pub fn interval(&self, side: f64) -> Option<Interval> {
         let students = StudentsT::new(0.0, 1.0, self.sample - self.parameters).ok()?;
@@ -150,7 +148,7 @@ mod tests {
         Sampled { effect, predicted, size: 1.0 }
     }
 
-    /// Effects 1 to 5: mean 3, variance 2.5 with HC3's factor (1 - 1/5)^-2 instead of 5/4 for squares 10: 10 / 25 / 0.64.
+    /// Effects 1 to 5: mean 3, squares 10, so variance 10 / 25 / 0.64 with HC3's factor (1 - 1/5)^-2 (5/4 would be the usual one).
     #[test]
     fn without_predictions_it_is_the_mean() {
         let sample = [1.0, 2.0, 3.0, 4.0, 5.0].map(|effect| sampled(effect, 0.0));
@@ -165,7 +163,6 @@ mod tests {
         assert_eq!(Estimate::new(&sample[..2], &[]), None);
     }
 
-    /// Ratio estimator by hand: effects 2, 4 and 9 over sizes 1, 2 and 3.
     #[test]
     fn effects_are_shares_of_sizes() {
         let own = |effect, size| Sampled { effect, predicted: 0.0, size };
@@ -176,7 +173,7 @@ mod tests {
         assert_close(found.variance(1.0), variance, 1e-12);
     }
 
-    /// A prediction of twice the effect leaves no residual: what remains is the variance of the mean over all segments.
+    /// Predictions of twice the effect leave no residual, only the variance of the mean over all segments.
     #[test]
     fn exact_predictions_give_the_mean_over_all_segments() {
         let effects = [0.3, -0.1, 0.8, 0.2, 0.9, -0.4, 0.5];
@@ -190,7 +187,7 @@ mod tests {
         assert_close(found.variance(100.0), found.variance(1.0), 1e-12);
     }
 
-    /// Skewed effects with a noisy prediction, drawn from a population with known mean. Nominal 2.5% on each side.
+    /// Returns the error rate on each side, nominally 2.5%: skewed effects with noisy predictions from a population with known mean.
     fn errors(exponent: f64, size: usize) -> [f64; 2] {
         const TRIALS: usize = 4_000;
         let (mut random, normal) = (ChaCha8Rng::seed_from_u64(11), Normal::standard());
@@ -220,7 +217,6 @@ mod tests {
     }
 
     proptest! {
-        /// Predictions that are moved and scaled say no more and no less.
         #[test]
         fn predictions_count_up_to_a_line(
             pairs in prop::collection::vec((-1.0..1.0_f64, -1.0..1.0_f64), 12..40), scale in 0.1..9.0_f64, shift in -5.0..5.0_f64,

@@ -1,6 +1,6 @@
-//! Test sets as their metrics count them.
+//! Sufficient statistics of test sets.
 
-/// A test set as its metric counts it: some numbers for each segment, whose sums over any resample make its score.
+/// Sufficient statistics of a test set: numbers for each segment, whose sums over any resample determine the score.
 pub(crate) struct Counted {
     /// `[segment, number]`
     numbers: Vec<f64>,
@@ -9,8 +9,8 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// - `numbers`: those of each segment
-    /// - `score`: the score of segments with these sums, in the unit of the metric; where the metric is undefined (0/0), it defines it
+    /// - `numbers`: the numbers of each segment
+    /// - `score`: the score for these sums, in the unit of the metric; also defines the score of 0/0
     pub(crate) fn new<const N: usize>(
         numbers: impl IntoIterator<Item = [f64; N]>,
         score: fn(&[f64]) -> f64,
@@ -18,10 +18,6 @@ impl Counted {
         Self { numbers: numbers.into_iter().flatten().collect(), width: N, score }
     }
 
-    /// The mean of the numbers of several systems on the same segments.
-    ///
-    /// # Panics
-    /// If there is none, or they differ in length.
     pub(crate) fn mean(all: &[Self]) -> Self {
         let mut numbers = vec![0.0; all[0].numbers.len()];
         for own in all {
@@ -52,7 +48,6 @@ impl Counted {
         sums
     }
 
-    /// The score of segments with these sums.
     pub(crate) fn score_of(&self, sums: &[f64]) -> f64 {
         (self.score)(sums)
     }
@@ -61,10 +56,6 @@ impl Counted {
         self.score_of(&self.sums())
     }
 
-    /// A variant beside this base.
-    ///
-    /// # Panics
-    /// If the two differ in length.
     pub(crate) fn variant(&self, variant: &Self) -> Variant {
         assert_eq!(self.len(), variant.len(), "paired systems must cover the same segments");
         let mut found = Variant { score: variant.score(), changed: Vec::new(), differences: Vec::new() };
@@ -78,17 +69,17 @@ impl Counted {
     }
 }
 
-/// A variant by what it changes of its base, which is little.
+/// A variant as its differences from the base, which are few.
 pub(crate) struct Variant {
-    /// Its score, which is made of its own segments, so that rounding leaves the one that was measured.
+    /// Score from the variant's own numbers, so that it equals the measured one without rounding errors.
     pub(crate) score: f64,
     pub(crate) changed: Vec<usize>,
-    /// Its numbers minus those of the base, `[change, number]`.
+    /// The variant's numbers minus the base's, `[change, number]`.
     pub(crate) differences: Vec<f64>,
 }
 
 impl Variant {
-    /// Its numbers minus those of the base, segment by segment; `None` where nothing changes.
+    /// Returns the variant's numbers minus the base's for each segment; `None` for unchanged segments.
     pub(crate) fn by_segment(&self, base: &Counted) -> Vec<Option<&[f64]>> {
         let mut all = vec![None; base.len()];
         for (&segment, difference) in self.changed.iter().zip(self.differences.chunks_exact(base.width())) {
@@ -97,12 +88,11 @@ impl Variant {
         all
     }
 
-    /// Change of the first number of each segment.
     pub(crate) fn first_changes(&self, base: &Counted) -> Vec<f64> {
         self.by_segment(base).into_iter().map(|own| own.map_or(0.0, |own| own[0])).collect()
     }
 
-    /// Number of blocks of this many segments in which any changes.
+    /// Returns the number of blocks of this many segments that contain a change.
     pub(crate) fn changed_units(&self, block: usize) -> usize {
         self.changed.chunk_by(|left, right| left / block == right / block).count()
     }

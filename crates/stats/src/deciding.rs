@@ -1,9 +1,9 @@
-//! Intervals of variants that are measured on a growing sample of the segments, and left alone once they are decided.
+//! Intervals of variants that are measured on a growing sample of the segments until they are decided.
 //!
-//! At each look the estimate comes from the segments in the sample, with predictions for all segments as a control variate
-//! ([`control_variate`](crate::control_variate)) if there are any, and its interval from a group-sequential bound
-//! ([`sequential`](crate::sequential)). A variant that is measured on all segments has the interval of a plain test, unless the bounds spend
-//! so much error early that the last look needs its own.
+//! At each look, the estimate comes from the sampled segments, with predictions for all segments as an optional control variate
+//! ([`control_variate`](crate::control_variate)), and its interval from a group-sequential bound ([`sequential`](crate::sequential)). A
+//! variant measured on all segments gets the interval of a plain test, unless the bounds spend so much error early that the last look needs
+//! a bound too.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -18,33 +18,33 @@ use crate::proportion::tango_within;
 use crate::sequential::{Spending, critical_values, doubling};
 use crate::{Error, Segments};
 
-/// Segments of the first look at metrics that are means: nats per token, log-odds and accuracies.
+/// Segments of the first look for metrics that are means: nats per token, log-odds and accuracies.
 const FIRST_LOOK: usize = 48;
 
-/// Segments of the first look at all other metrics. With 63 to 250 segments of a translation test set, jackknife intervals of BLEU miss the
-/// effect on all 1,997 in 12 to 20% of the samples on each side; with 500 they do not.
+/// Segments of the first look for all other metrics. With 63 to 250 segments of a translation test set, jackknife intervals of BLEU miss
+/// the effect on all 1,997 in 12 to 20% of the samples on each side; with 500 they do not.
 const FIRST_LOOK_AT_CORPUS: usize = 500;
 
-/// Returns the sizes of the sample at the looks: doubling from about the first look, `looks` at most, the last at all segments.
+/// Returns the sample size at each look: doubling from about the first look, at most `looks` looks, the last one at all segments.
 pub fn look_sizes(base: &Segments, looks: usize) -> Vec<usize> {
     let is_mean = base.is_mean() || matches!(base, Segments::Classes(_, ClassificationMetric::Accuracy));
     doubling(base.len(), looks, if is_mean { FIRST_LOOK } else { FIRST_LOOK_AT_CORPUS })
 }
 
-/// A variant next to its base, on all segments of a test set.
+/// A variant compared with its base on a sample of a test set.
 #[derive(Debug, Clone, Copy)]
 pub struct Looked<'a> {
     /// The base, on all segments.
     pub base: &'a Segments,
-    /// The variant; segments that are not in the sample are those of the base.
+    /// The variant; segments outside the sample are copies of the base's.
     pub variant: &'a Segments,
-    /// The variant as the gradient predicts it.
+    /// The variant as predicted from the gradient.
     pub predicted: Option<&'a Predictions>,
-    /// Segments in the order in which they are sampled.
+    /// Segments in sampling order.
     pub order: &'a [usize],
-    /// Sizes of the sample at the looks at this variant, ascending; at least one.
+    /// Sample sizes at the looks at this variant, ascending; at least one.
     pub looks: &'a [usize],
-    /// Numbers of neighbouring segments that are parts of one text, and not independent; empty if all are.
+    /// Numbers of neighbouring segments that belong to one text and are not independent; empty if all are independent.
     pub clusters: &'a [usize],
 }
 
@@ -53,28 +53,25 @@ pub struct Looked<'a> {
 pub struct Found {
     /// Scores, effect and interval.
     pub comparison: Comparison,
-    /// Correlation of effects and predictions on the sample; `None` without predictions, and if one of them does not vary.
+    /// Correlation of effects and predictions on the sample; `None` without predictions, or if one of them does not vary.
     pub correlation: Option<f64>,
 }
 
 /// An estimate before its critical value is known.
 enum Unbounded {
-    /// Of a mean.
+    /// Estimate of a mean.
     Mean(Estimate),
-    /// Of changes of single outcomes, predicted ones on all segments and the rest on the sample: lost, gained, segments.
+    /// Numbers of changed outcomes, lost and gained: predicted ones on all segments, the rest on the sample.
     Outcomes { predicted: [usize; 2], rest: [usize; 2], sample: usize, all: usize, correlation: Option<f64> },
 }
 
 impl Looked<'_> {
     /// Estimates the effect of the variant.
     ///
-    /// - `testing`, `margin`: settings of the plain test once all segments are measured, as for [`test_family`]
-    ///
-    /// # Errors
-    /// As for [`test_family`].
+    /// - `testing`, `margin`: settings of [`test_family`] once all segments are measured
     ///
     /// # Panics
-    /// If the variant covers other segments than the base, or there is no look.
+    /// If the variant covers other segments than the base, or has no look.
     pub fn estimate(&self, spending: Spending, testing: Testing, margin: f64) -> Result<Found, Error> {
         let (counted, variants) = self.base.beside(&[self.variant])?;
         let (sample, all) = (*self.looks.last().expect("at least one look"), self.base.len());
@@ -85,11 +82,11 @@ impl Looked<'_> {
             None => None,
         };
         if sample >= all {
-            // only its interval is needed, not the swaps
+            // no swaps, since only the interval is needed
             let testing = testing.of_bootstrap();
             let plain = test_clusters(self.base, &[self.variant], self.clusters, (testing, margin))?[0];
             let mut interval = plain.interval;
-            // predictions have decided what was spent at earlier looks, but now there is nothing to predict
+            // predictions determined the error spent at earlier looks, but now there is nothing left to predict
             if !spending.ends_with_plain_test()
                 && self.looks.len() > 1
                 && let Some(unbounded) = unbounded
@@ -98,7 +95,7 @@ impl Looked<'_> {
                 let critical = self.critical(&unbounded, spending, (sample, all));
                 interval = self.interval(&measured, &variants[0], (plain.delta, critical, sample))?;
             }
-            // p-values would be those of heads that have not left the sweep
+            // a p-value would only cover heads that are still in the sweep
             let untested = Comparison::untested(plain.base, plain.variant);
             return Ok(Found { comparison: Comparison { interval, ..untested }, correlation });
         }
@@ -116,13 +113,12 @@ impl Looked<'_> {
         })
     }
 
-    /// The critical value of the last look, in standard errors.
+    /// Returns the critical value of the last look, in standard errors.
     fn critical(&self, unbounded: &Unbounded, spending: Spending, sizes: (usize, usize)) -> f64 {
         let shares: Vec<f64> = self.looks.iter().map(|&size| unbounded.share(size, sizes)).collect();
         *critical_values(spending, &shares).last().expect("at least one look")
     }
 
-    /// Accuracies are in points.
     fn scale(&self) -> f64 {
         if self.is_accuracy() { 100.0 } else { 1.0 }
     }
@@ -181,7 +177,7 @@ impl Looked<'_> {
         }))
     }
 
-    /// Segments with tokens, or the texts that they are parts of if there are enough of these.
+    /// Returns the segments that have tokens, summed over each text if there are enough texts.
     fn by_cluster(&self, places: &[usize], of: impl Fn(usize) -> Sampled) -> Vec<Sampled> {
         let ends: Vec<usize> = self
             .clusters
@@ -197,9 +193,9 @@ impl Looked<'_> {
         summed.filter(|own| own.size > 0.0).collect()
     }
 
-    /// The interval in the unit of the metric. If few segments change, or few otherwise than predicted, it is widened to what a variant
-    /// without any change would get: the sample cannot contain changes that are rare. Tango's interval of accuracies is wide enough
-    /// already, and so is that of nats and log-odds if most segments change.
+    /// Returns the interval in the unit of the metric. If few segments change, or few differ from their prediction, it is widened to the
+    /// interval of a variant without any change, since a sample may miss rare changes. Tango's interval of accuracies is wide enough
+    /// already, and so is an interval of nats or log-odds if at least half of the segments change.
     fn interval(
         &self,
         unbounded: &Unbounded,
@@ -221,7 +217,7 @@ impl Looked<'_> {
         if !is_rare || self.base.is_mean() && 2 * changed >= sample {
             return Ok(Some(own));
         }
-        let share = critical * critical / (sample as f64 + critical * critical); // Wilson's upper end for none
+        let share = critical * critical / (sample as f64 + critical * critical); // upper end of Wilson's interval for no changes
         let reach = self.base.reach(share)?;
         Ok(Some(own.joined(Interval { low: delta + reach.low, high: delta + reach.high })))
     }
@@ -235,7 +231,7 @@ impl Unbounded {
         }
     }
 
-    /// Information with a sample of this size, as a share of that with all segments.
+    /// Returns the information with a sample of this size, as a share of the information with all segments.
     fn share(&self, size: usize, (now, all): (usize, usize)) -> f64 {
         let variance = |size: usize| match self {
             Self::Mean(estimate) => estimate.variance(size as f64 / now as f64),
@@ -250,9 +246,9 @@ impl Unbounded {
         if own > 0.0 { with_all / own } else { size as f64 / all as f64 }
     }
 
-    /// The interval with this critical value, in standard errors. Sums of two score intervals are combined by the method of variance
-    /// estimates recovery: Zou and Donner (2008), *Construction of Confidence Limits about Effect Measures*, Statistics in Medicine 27,
-    /// 1693-1702.
+    /// Returns the interval with this critical value, in standard errors. Score intervals of two terms are combined into an interval of
+    /// their sum by the method of variance estimates recovery: Zou and Donner (2008), *Construction of Confidence Limits about Effect
+    /// Measures*, Statistics in Medicine 27, 1693-1702.
     fn interval(&self, critical: f64) -> Option<Interval> {
         match self {
             Self::Mean(estimate) => estimate.interval(Normal::standard().sf(critical)),
@@ -273,17 +269,14 @@ impl Unbounded {
     }
 }
 
-/// Texts from which on they are drawn, instead of the segments that are their parts.
+/// Minimum number of texts to draw whole texts instead of single segments.
 const LEAST_CLUSTERS: usize = 10;
 
 fn are_enough(clusters: &[usize]) -> bool {
     clusters.len() >= LEAST_CLUSTERS
 }
 
-/// [`test_family`] of segments that may be parts of texts, which are then drawn and swapped as a whole.
-///
-/// # Errors
-/// As for [`test_family`].
+/// Calls [`test_family`] with the segments of each text drawn and swapped together.
 pub fn test_clusters(
     base: &Segments,
     variants: &[&Segments],
@@ -297,7 +290,7 @@ pub fn test_clusters(
     let texts: Vec<&Segments> = texts.iter().collect();
     let mut compared =
         test_family(&base.clustered(clusters), &texts, Testing { block: 1, ..testing }, margin)?;
-    // sums of texts are rounded once more
+    // summing within texts adds rounding errors
     for (comparison, variant) in compared.iter_mut().zip(variants) {
         let Comparison { base, variant, delta, .. } = Comparison::untested(base.score()?, variant.score()?);
         (comparison.base, comparison.variant, comparison.delta) = (base, variant, delta);
@@ -309,8 +302,8 @@ fn mean([lost, gained]: [usize; 2], of: usize) -> f64 {
     (gained as f64 - lost as f64) / of as f64
 }
 
-/// Jackknife pseudo-values of the difference of two corpus scores on these segments (Tukey 1958), whose mean is the difference, next to
-/// those of the predicted difference.
+/// Returns jackknife pseudo-values of the difference of two corpus scores on these segments (Tukey 1958), whose mean is the difference,
+/// with the pseudo-values of the predicted difference.
 fn jackknifed(
     base: &Counted,
     (variant, predicted): (&Variant, Option<&Variant>),
@@ -371,7 +364,7 @@ mod tests {
         Segments::Classes(right.map(outcome).collect(), ClassificationMetric::Accuracy)
     }
 
-    /// 40 of 80 documents of two tokens each, which cost 0.2 nats more, or 0.4: one look has the plain interval of its information.
+    /// 40 of 80 documents of two tokens, which cost 0.2 or 0.4 nats: a single look has a plain interval at its share of the information.
     #[test]
     fn segments_outside_the_sample_do_not_count() {
         let order = sampling_order(80, 3);
@@ -396,7 +389,7 @@ mod tests {
         let ends = comparison.interval.unwrap();
         assert!(ends.low > 0.1 && ends.high < 0.2, "{ends:?}");
 
-        // what the sample does not show, predictions do
+        // predictions show what the sample does not
         let predicted = Predictions::Changes((0..80).map(cost).collect());
         let helped = Looked { predicted: Some(&predicted), ..looked }
             .estimate(Spending::Pocock, TESTING, 0.02)
@@ -426,7 +419,7 @@ mod tests {
         assert_eq!((found.simultaneous, found.p_value), (None, None));
     }
 
-    /// Three of 100 segments become wrong: Tango's interval at the critical value of the only look, which has half of the information.
+    /// Three of 100 segments become wrong: Tango's interval at the critical value of a single look with half of the information.
     #[test]
     fn accuracies_have_a_score_interval() {
         let order = sampling_order(200, 3);
@@ -447,13 +440,13 @@ mod tests {
         assert_close(found.interval.unwrap().low, 100.0 * expected.low, 1e-12);
         assert!(found.interval.unwrap().low < 100.0 * tango(3, 0, 100).low);
 
-        // predictions that are right leave nothing to the sample but what may be rare
+        // correct predictions leave to the sample only changes too rare for it
         let predicted = Predictions::Outcomes(variant.clone());
         let found = Looked { predicted: Some(&predicted), ..looked };
         let found = found.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap();
         assert_close(found.comparison.delta, -1.5, 1e-12);
         assert_close(found.correlation.unwrap(), 1.0, 1e-12);
-        // MOVER of three lost of 200 and none of 100 otherwise
+        // MOVER of three lost of 200 and no others of 100
         let critical = critical_values(Spending::ObrienFleming, &[found_share()])[0];
         let [predicted, rest] =
             [([3, 0], 200), ([0, 0], 100)].map(|(counts, of)| tango_within(critical, counts, of));
@@ -461,14 +454,14 @@ mod tests {
         assert_close(found.comparison.interval.unwrap().low, -1.5 - 100.0 * reach, 1e-9);
     }
 
-    /// Three predicted changes of 200 and none unpredicted in 100, each half a segment more: the share of the information in half of the
-    /// segments.
+    /// Returns the share of information in half of the segments: three predicted changes of 200 and no unpredicted one in 100, with half a
+    /// segment added to each count.
     fn found_share() -> f64 {
         let (rest, predicted) = (0.5 / 100.0, 3.5 / 200.0 / 200.0);
         (rest / 200.0 + predicted) / (rest / 100.0 + predicted)
     }
 
-    /// 25 of 500 sampled segments are predicted to change, but none does: a sample cannot show that none of 2,000 does.
+    /// 25 of 500 sampled segments are predicted to change, but none does: the sample cannot show that none of 2,000 does.
     #[test]
     fn wrong_predictions_do_not_narrow_an_interval() {
         let order = sampling_order(2_000, 3);
@@ -490,12 +483,12 @@ mod tests {
         };
         let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500]));
         assert!(alone.low < -0.3 && helped.low <= alone.low + 1e-9, "{helped:?} {alone:?}");
-        // once all are measured, predictions do not count
+        // once all segments are measured, predictions do not count
         let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500, 2_000]));
         assert_close(helped.low, alone.low, 0.05);
     }
 
-    /// Pseudo-values of a mean are its terms; of BLEU their mean is the difference of the scores, up to the bias of order 1/n.
+    /// Pseudo-values of a mean are its terms; for BLEU their mean is the difference of the scores, up to a bias of order 1/n.
     #[test]
     fn pseudo_values_average_to_the_difference() {
         let segment = |place: u32, lost: u32| {
@@ -522,7 +515,7 @@ mod tests {
         assert!(own > 0.9 * plain && own < 1.4 * plain, "{own} instead of {plain}");
     }
 
-    /// Twelve texts of five segments, of which each costs the same in all of its segments: the interval is that of 12 numbers.
+    /// Twelve texts of five segments with equal costs within each text have the interval of 12 numbers.
     #[test]
     fn segments_of_one_text_count_once() {
         let (order, clusters) = (sampling_order(60, 3), [5; 12]);

@@ -1,9 +1,9 @@
-//! Entities in sequences of tags, as conlleval and the default mode of seqeval 1.2.2 find them, also in ill-formed sequences: Tjong
-//! Kim Sang and De Meulder (2003), <https://aclanthology.org/W03-0419>;
+//! Entities in sequences of tags, also ill-formed ones, as found by conlleval and seqeval 1.2.2 in its default mode: Tjong Kim Sang and De
+//! Meulder (2003), <https://aclanthology.org/W03-0419>;
 //! <https://github.com/chakki-works/seqeval/blob/v1.2.2/seqeval/metrics/sequence_labeling.py>.
 use std::ops::Range;
 
-/// Prefix of a tag, the position of a token in its entity.
+/// Prefix of a tag: the position of a token in its entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
     /// `B-`: the first token.
@@ -16,16 +16,16 @@ pub enum Position {
     Single,
 }
 
-/// An entity: its type, and the places of its tokens.
+/// An entity in a sequence of tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entity<'a> {
     /// Type of the entity, such as `PER`.
     pub kind: &'a str,
-    /// Its tokens, counted from 0.
+    /// Indices of its tokens.
     pub tokens: Range<usize>,
 }
 
-/// The position and the type that a tag such as `B-PER` names; `None` for `O` and for tags that name none.
+/// Returns the position and the type in a tag such as `B-PER`; `None` for `O` and all other tags.
 pub fn parse(tag: &str) -> Option<(Position, &str)> {
     let (prefix, kind) = tag.split_once('-')?;
     let position = match prefix {
@@ -38,14 +38,14 @@ pub fn parse(tag: &str) -> Option<(Position, &str)> {
     Some((position, kind))
 }
 
-/// True if a tag begins an entity after the tag before it; `None` is any tag outside of entities.
+/// Returns true if a tag begins an entity after the preceding tag; `None` is any tag outside of entities.
 pub fn begins(before: Option<(Position, &str)>, (position, kind): (Position, &str)) -> bool {
     let Some((last, of_last)) = before else { return true };
     let has_ended = matches!(last, Position::End | Position::Single);
     has_ended || of_last != kind || matches!(position, Position::Begin | Position::Single)
 }
 
-/// The entities in a sequence of tags, in their order.
+/// Returns the entities in a sequence of tags, in order.
 pub fn entities<'a>(tags: impl IntoIterator<Item = &'a str>) -> Vec<Entity<'a>> {
     let (mut found, mut before) = (Vec::<Entity<'_>>::new(), None);
     for (place, tag) in tags.into_iter().enumerate() {
@@ -67,10 +67,10 @@ mod tests {
     use crate::Segments;
     use crate::text::TextMetric;
 
-    /// Predicted entities, true entities, those in common, predicted and true tags: random sequences, of IOB2 and IOBES and ill-formed,
-    /// by `seqeval.metrics.sequence_labeling.get_entities` of seqeval 1.2.2.
+    /// Numbers of predicted, true and common entities, predicted tags and true tags, for random sequences: IOB2, IOBES and ill-formed ones.
+    /// From `seqeval.metrics.sequence_labeling.get_entities` of seqeval 1.2.2.
     const REFERENCE: &str = include_str!("entities/reference.tsv");
-    /// By `f1_score` and `accuracy_score` of all of them.
+    /// `f1_score` and `accuracy_score` of all these sequences.
     const CORPUS: [(TextMetric, f64); 2] =
         [(TextMetric::EntityF1, 65.619_742_007_851_94), (TextMetric::TokenAccuracy, 74.444_444_444_444_44)];
 
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// BILOU names the last token L and the only one U, which seqeval does not know.
+    /// BILOU marks the last token with L and a single one with U, which seqeval does not know.
     #[test]
     fn bilou_is_iobes_under_other_names() {
         let iobes = "S-PER B-LOC I-LOC E-LOC O S-LOC S-LOC";

@@ -1,10 +1,10 @@
-//! Scores of models with one output, such as rankers and those that rate how alike two sentences are.
+//! Metrics of models with one output, such as rerankers and models of sentence similarity.
 
 use crate::correlation::mid_ranks;
 use crate::counted::Counted;
 use crate::metric::MetricName;
 
-/// The true value of an example, and the one that a model says.
+/// True and predicted value of a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The true value.
@@ -13,20 +13,20 @@ pub struct Estimate {
     pub predicted: f32,
 }
 
-/// Correlation of true and predicted values, in points from -100 to 100; 0 where one side does not vary.
+/// Correlation of true and predicted values, in points from -100 to 100; 0 if one side does not vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CorrelationMetric {
     /// Pearson's r.
     Pearson,
-    /// Pearson's r of the ranks. These are the ranks on the whole test set: resamples and swaps draw them as they are.
+    /// Pearson's r of the ranks on the whole test set; resamples and swaps keep these ranks.
     Spearman,
 }
 
 impl CorrelationMetric {
-    /// Both.
+    /// Both metrics.
     pub const ALL: [Self; 2] = [Self::Pearson, Self::Spearman];
 
-    /// Unit of its scores.
+    /// Returns its name.
     pub fn name(self) -> MetricName {
         match self {
             Self::Pearson => MetricName::Pearson,
@@ -41,7 +41,7 @@ impl CorrelationMetric {
         if self == Self::Spearman {
             (gold, predicted) = (mid_ranks(&gold), mid_ranks(&predicted));
         }
-        // Sums of squares are exact enough near 0; all systems have the same true values.
+        // Sums of squares are exact enough near 0; all systems have equal true values.
         let centre = gold.iter().sum::<f64>() / gold.len() as f64;
         let counts = gold.into_iter().zip(predicted).map(|(gold, predicted)| {
             let (x, y) = (gold - centre, predicted - centre);
@@ -50,7 +50,6 @@ impl CorrelationMetric {
         Counted::new(counts, |sums| correlation(sums).unwrap_or(0.0))
     }
 
-    /// `true` if both sides vary.
     pub(crate) fn exists(self, estimates: &[Estimate]) -> bool {
         correlation(&self.counted(estimates).sums()).is_some()
     }
@@ -59,7 +58,7 @@ impl CorrelationMetric {
 fn correlation(sums: &[f64]) -> Option<f64> {
     let [n, x, y, xx, yy, xy] = std::array::from_fn(|place| sums[place]);
     let (of_x, of_y, of_both) = (n * xx - x * x, n * yy - y * y, n * xy - x * y);
-    // what rounding leaves of no spread is none
+    // treats rounding errors as no spread
     let has_spread = of_x > 1e-12 * n * xx && of_y > 1e-12 * n * yy;
     has_spread.then(|| 100.0 * (of_both / (of_x.sqrt() * of_y.sqrt())).clamp(-1.0, 1.0))
 }

@@ -1,8 +1,9 @@
-//! A base and its variants, tested one by one and as a family.
+//! Tests of a family of variants against their base.
 //!
-//! BLEU, F1, Matthews correlation and nats per token, which are no means over segments, by swaps; accuracies by a paired t-test, as in
-//! Michel et al. (2019), Section 3.2. Intervals are those of the paired bootstrap, Student's t for nats and other means of real numbers, and Tango's for accuracies.
-//! The bootstrap's p-values are given in addition. P-values are two-sided unless stated otherwise.
+//! BLEU, F1, Matthews correlation and nats per token, which are not means over segments, are tested by swaps; accuracies by a paired
+//! t-test, as in Michel et al. (2019), Section 3.2. Intervals are Student's t for nats and other means of real numbers, Tango's for
+//! accuracies, and from the paired bootstrap for all others. The bootstrap's p-values are given in addition. P-values are two-sided unless
+//! stated otherwise.
 
 use crate::adjust::{benjamini_hochberg, holm};
 use crate::bootstrap::{
@@ -18,78 +19,75 @@ use crate::{Error, Segments, mcnemar, t_test};
 /// A p-value below this is significant, as in Michel et al. (2019).
 pub const ALPHA: f64 = 0.01;
 
-/// Test sets of fewer segments, or blocks of them, are not tested.
+/// Minimum number of segments, or blocks of them, in a test set that is tested.
 pub const LEAST_SEGMENTS: usize = 3;
 
-/// If fewer segments of a discrete outcome change, an interval is at least as wide as if none did.
+/// If fewer segments change, an interval of a discrete outcome is at least as wide as if none changed.
 pub(crate) const FEW_CHANGES: usize = 20;
 
 /// Settings of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Testing {
-    /// Swaps of each family; with 0 nothing is tested, accuracies neither. From [`SWAPS`](crate::swaps::SWAPS) on, variants within
-    /// three Monte-Carlo errors of [`ALPHA`] get [`MOST_SWAPS`](crate::swaps::MOST_SWAPS). The bootstrap has as many resamples, but at
-    /// most [`RESAMPLES`].
+    /// Swaps per family; 0 tests nothing, including accuracies. From [`SWAPS`](crate::swaps::SWAPS) on, variants within three Monte Carlo
+    /// errors of [`ALPHA`] get [`MOST_SWAPS`](crate::swaps::MOST_SWAPS). The bootstrap uses this number too, up to [`RESAMPLES`].
     pub resamples: usize,
-    /// Seed that draws them.
+    /// Seed of the draws.
     pub seed: u64,
-    /// Segments that are drawn and swapped together, in the order of the test set; 1 where they are independent.
+    /// Neighbouring segments that are drawn and swapped together; 1 if segments are independent.
     pub block: usize,
 }
 
 impl Testing {
-    /// The same for the bootstrap.
     pub(crate) fn of_bootstrap(self) -> Self {
         Self { resamples: self.resamples.min(RESAMPLES), ..self }
     }
 
-    /// Number of units that are drawn.
     fn units(self, segments: &Segments) -> usize {
         segments.len().div_ceil(self.block)
     }
 }
 
-/// A variant beside its base on one test set, in the unit of the metric.
+/// A variant compared with its base on one test set, in the unit of the metric.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Comparison {
     /// Score of the base system.
     pub base: f64,
     /// Score of the variant.
     pub variant: f64,
-    /// `variant` minus `base`; whether the variant is worse below 0 is in [`MetricName::direction`](crate::MetricName::direction).
+    /// `variant` minus `base`; [`MetricName::direction`](crate::MetricName::direction) tells which sign is a loss.
     pub delta: f64,
-    /// 95% interval of `delta`; `None` if it was not tested, or with too few resamples for one. Accuracies have [`tango`]'s, nats
-    /// Student's t on the mean over tokens (`ClusteredMean`) if there are five segments and most of them change, all others the
-    /// percentiles of the bootstrap. If fewer than 20 segments change, percentiles are too narrow: neither end is closer to `delta` than
-    /// if no segment changed, which is about as far as the score moves with the share of segments that may change elsewhere.
+    /// 95% interval of `delta`; `None` if it was not tested, or with too few resamples. Accuracies have [`tango`]'s interval. Nats and
+    /// other means have Student's t (`ClusteredMean`) with at least five segments of which at least 20 or half change. All others have
+    /// percentiles of the bootstrap; if fewer than 20 segments change, these are too narrow and are widened: neither end is closer to
+    /// `delta` than without any change, which is about as far as the segments that may change elsewhere can move the score.
     pub interval: Option<Interval>,
-    /// The same that holds for all variants of the family at once: [`simultaneous`], or [`simultaneous_tango`] of accuracies.
+    /// Interval that holds for all variants of the family at once: [`simultaneous`], or [`simultaneous_tango`] for accuracies.
     pub simultaneous: Option<Interval>,
-    /// Two-sided p-value of `delta`, 0 to 1: by swaps ([`crate::swaps`]) or, of accuracies, [`t_test::paired`]; absent if it was not
-    /// tested, or on fewer than [`LEAST_SEGMENTS`].
+    /// Two-sided p-value of `delta`, 0 to 1: by swaps ([`crate::swaps`]) or, for accuracies, [`t_test::paired`]; `None` if it was not
+    /// tested, or with fewer than [`LEAST_SEGMENTS`].
     pub p_value: Option<f64>,
     /// The bootstrap's two-sided p-value, [`Resampled::p_value`].
     pub p_bootstrap: Option<f64>,
-    /// The paper's one-sided p-value, [`Resampled::p_koehn`]; of bootstraps alone.
+    /// The paper's one-sided p-value, [`Resampled::p_koehn`]; only from a bootstrap.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for the family-wise error rate: step-down max-T on the swaps that the family shares, never below `p_value`;
-    /// [`holm`] for t-tests.
+    /// `p_value` adjusted for the family-wise error rate: step-down max-T on the family's shared swaps, never below `p_value`; [`holm`] for
+    /// t-tests.
     pub p_adjusted: Option<f64>,
     /// `p_value` adjusted by [`benjamini_hochberg`].
     pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of [`t_test::unpaired`]; of accuracies alone.
+    /// Two-sided p-value of [`t_test::unpaired`]; only for accuracies.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided p-value of [`mcnemar::mid_p`]; of accuracies alone.
+    /// Two-sided p-value of [`mcnemar::mid_p`]; only for accuracies.
     pub p_mcnemar: Option<f64>,
-    /// Chance, 0 to 1, that a variant that costs nothing, but changes as many segments, is shown to be dispensable; absent if it was
-    /// not tested. [`test_family`] knows no margin, and leaves it out.
+    /// Probability, 0 to 1, that a variant without any cost that changes equally many segments is shown to be dispensable; `None` if not
+    /// tested. [`test_family`] knows no margin and leaves it out.
     pub power: Option<f64>,
-    /// Number of segments that would give a chance of 80 %, likewise.
+    /// Number of segments for a probability of 80%; `None` if few segments change, or not tested.
     pub segments_for_power: Option<f64>,
 }
 
 impl Comparison {
-    /// The scores alone.
+    /// Returns a comparison that contains only the scores.
     pub fn untested(base: f64, variant: f64) -> Self {
         Self { base, variant, delta: variant - base, ..Self::default() }
     }
@@ -97,12 +95,12 @@ impl Comparison {
 
 /// Tests each of `variants` against `base`, and all of them as one family.
 ///
-/// - `margin`: the loss that a verdict compares intervals with, in the unit of the metric. Percentile intervals with an end within three
-///   Monte-Carlo errors of it are computed again with [`MOST_RESAMPLES`], so that few verdicts depend on the draw; simultaneous intervals
-///   are not. 0 if there is no margin.
+/// - `margin`: the loss that intervals are compared with, in the unit of the metric; 0 for no margin. Percentile intervals with an end
+///   within three Monte Carlo errors of the margin are computed again with [`MOST_RESAMPLES`], so that few verdicts depend on the draw;
+///   simultaneous intervals are not.
 ///
 /// # Errors
-/// If there are no segments, or a metric of two classes meets a class above 1.
+/// If there are no segments, or a two-class metric meets a class above 1.
 ///
 /// # Panics
 /// If a variant covers other segments than the base or has another metric.
@@ -162,10 +160,9 @@ fn compare_by_swaps(
     Ok(compared)
 }
 
-/// A variant on resamples, what it changes, and its mean over tokens.
+/// A variant on resamples, its changes, and its mean over tokens.
 type Tested<'a> = (&'a Resampled, &'a Variant, Option<ClusteredMean>);
 
-/// A base and the settings of its tests.
 struct Side<'a> {
     segments: &'a Segments,
     counted: &'a Counted,
@@ -197,7 +194,7 @@ impl Side<'_> {
         })
     }
 
-    /// Percentiles of more resamples if one of the ends is so close to the margin that the draw may decide the verdict.
+    /// Returns percentiles of more resamples if an end is so close to the margin that the draw may decide the verdict.
     fn refined(
         &self,
         own: Interval,
@@ -213,9 +210,9 @@ impl Side<'_> {
         Ok(again[0].interval().unwrap_or(own))
     }
 
-    /// The change in nats per token, or of a mean of log-odds or scores, with its standard error over segments, or blocks of them. `None`
-    /// for other metrics, with fewer than five segments, and if fewer than 20 and less than half of them change: such changes are as rare
-    /// as those of a classifier's decisions.
+    /// Returns the mean change in nats per token, log-odds or scores, with its standard error over segments, or blocks of them. `None` for
+    /// other metrics, with fewer than five segments, and if fewer than 20 and less than half of them change: such changes are as rare as
+    /// changed decisions of a classifier.
     fn clustered_mean(&self, change: &Variant) -> Option<ClusteredMean> {
         let sizes = self.segments.sizes()?;
         let units = self.testing.units(self.segments);
@@ -235,11 +232,11 @@ impl Side<'_> {
         ClusteredMean::new(&units)
     }
 
-    /// The interval, widened if few segments change, since resamples cannot contain those that may change elsewhere: for nats to
-    /// Student's t with Bonferroni's correction (also if a few long documents leave few degrees of freedom), for discrete outcomes to what
-    /// a set without any change would get.
+    /// Widens the interval if few segments change, since resamples cannot contain changes that only happen elsewhere: for nats to Student's
+    /// t with Bonferroni's correction (also if a few long documents leave few degrees of freedom), for discrete outcomes to the interval of
+    /// a variant without any change.
     ///
-    /// - `family`: number of variants for which it holds at once
+    /// - `family`: number of variants for which the interval holds at once
     fn with_least(
         &self,
         own: Interval,
@@ -264,23 +261,20 @@ impl Side<'_> {
     }
 }
 
-/// Two of several systems, by their places.
+/// Two of several systems, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
-    /// The system that stands for [`Comparison::base`].
+    /// The system used as [`Comparison::base`].
     pub base: usize,
     /// The system that is compared with it.
     pub variant: usize,
 }
 
-/// Tests each pair by itself, as [`test_family`] tests a family of one, but draws the resamples once for all. Nothing is adjusted, and
-/// no interval is simultaneous.
-///
-/// # Errors
-/// As for [`test_family`].
+/// Tests each pair separately, like a family of one in [`test_family`], but draws the resamples only once. Nothing is adjusted, and no
+/// interval is simultaneous.
 ///
 /// # Panics
-/// If systems cover other segments or have other metrics, or there is no system of that place.
+/// If systems cover other segments or have other metrics, or if an index is out of range.
 pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Result<Vec<Comparison>, Error> {
     if pairs.is_empty() {
         return Ok(Vec::new());
@@ -313,14 +307,14 @@ pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Re
     pairs.iter().map(compare).collect()
 }
 
-/// NaN where nothing was tested.
+/// Returns the p-values; NaN if not tested.
 fn p_values(compared: &[Comparison]) -> Vec<f64> {
     compared.iter().map(|comparison| comparison.p_value.unwrap_or(f64::NAN)).collect()
 }
 
-/// By the paired t-test on whether each example is right, the unpaired one and McNemar's.
+/// Compares accuracies by the paired t-test on whether each segment is right, the unpaired one and McNemar's.
 ///
-/// - `family`: number of variants that the simultaneous interval is for
+/// - `family`: number of variants for which the simultaneous interval holds
 fn compare_accuracies(
     base: &Segments,
     variant: &Segments,
@@ -345,7 +339,7 @@ fn compare_accuracies(
         interval: Some(in_points(tango(lost, gained, outcomes.len()))),
         simultaneous: Some(in_points(simultaneous_tango(lost, gained, outcomes.len(), family))),
         p_value: Some(match lost.max(gained) {
-            // Without a spread t would be infinite: all examples changed to one side, which the sign test knows.
+            // without spread t would be infinite: all segments changed in one direction, so use the sign test
             all if all == outcomes.len() => 0.5_f64.powi(all as i32 - 1),
             _ => t_test::paired(&base, &variant)?.test.p_value,
         }),
@@ -355,7 +349,7 @@ fn compare_accuracies(
     })
 }
 
-/// Points that each example adds to the accuracy, which is the mean.
+/// Returns 100 for a right and 0 for a wrong prediction, whose mean is the accuracy.
 fn points(outcomes: &[Outcome]) -> Vec<f64> {
     outcomes.iter().map(|outcome| if outcome.is_right() { 100.0 } else { 0.0 }).collect()
 }
@@ -406,12 +400,11 @@ mod tests {
         let _ = compare(&outcomes(&[(0, 0)]), &outcomes(&[(1, 0)]), ClassificationMetric::Accuracy, 10);
     }
 
-    /// Of four examples the base has all right, the variant two. The differences 0, 0, -100, -100 have the mean -50, the
-    /// variance 10,000/3 and the standard error 100/sqrt(12), so t = -sqrt(3), and with 3 degrees of freedom
-    /// P(|T| > sqrt(3)) = 1 - (2/π) (π/4 + 1/2) = 1/2 - 1/π. Unpaired, the variance is pooled to (0 + 10,000) / 6, the
-    /// error sqrt(10,000 / 12), and t the same with 6 degrees of freedom: with t² = 3 the sine of arctan(t / sqrt(6)) is
-    /// s = sqrt(1/3), and p = 1 - s (1 + (1 - s²)/2 + 3 (1 - s²)²/8) = 1 - s * 3/2. McNemar: 2 of 2 on one side,
-    /// 2 * (1/4) / 2.
+    /// All four segments are right with the base, two with the variant. The differences 0, 0, -100, -100 have the mean -50, the variance
+    /// 10,000/3 and the standard error 100/sqrt(12), so t = -sqrt(3), and with 3 degrees of freedom P(|T| > sqrt(3)) = 1 - (2/π) (π/4 +
+    /// 1/2) = 1/2 - 1/π. Unpaired, the variance is pooled to (0 + 10,000) / 6, the error is sqrt(10,000 / 12), and t is unchanged but with
+    /// 6 degrees of freedom: with t² = 3 the sine of arctan(t / sqrt(6)) is s = sqrt(1/3), and p = 1 - s (1 + (1 - s²)/2 + 3 (1 - s²)²/8) =
+    /// 1 - s * 3/2. McNemar: 2 of 2 on one side, 2 * (1/4) / 2.
     #[test]
     fn accuracies_get_all_three_tests() {
         let base = outcomes(&[(0, 0), (2, 2), (1, 1), (1, 1)]);
@@ -425,8 +418,8 @@ mod tests {
         assert_eq!(found.interval, Some(Interval { low: 100.0 * low, high: 100.0 * high }));
     }
 
-    /// The first variant loses two of four, p = 1/2 - 1/π = 0.182 as above; the second none, p = 1. Holm doubles the
-    /// smaller one; Benjamini and Hochberg do too.
+    /// The first variant loses two of four, p = 1/2 - 1/π = 0.182; the second none, p = 1. Holm doubles the smaller p, and so do Benjamini
+    /// and Hochberg.
     #[test]
     fn accuracies_are_adjusted_by_holm() {
         let all = |predicted: [usize; 4]| {
@@ -442,8 +435,8 @@ mod tests {
         assert_eq!((found[1].p_adjusted, found[1].p_benjamini_hochberg), (Some(1.0), Some(1.0)));
     }
 
-    /// Of five equal segments only no swap and the swap of all make the observed difference: 2 of 32, for a family of three clear
-    /// differences too. No resample shows the other sign: 2 / 10, and Koehn's 1 / 10.
+    /// With five equal segments, only swapping none or all of them gives the observed difference: 2 of 32, also for each of a family of
+    /// three clear differences. No resample has the opposite sign: 2 / 10, and Koehn's 1 / 10.
     #[test]
     fn bleu_is_tested_by_swaps_with_the_bootstrap_beside() {
         let of = |correct, count| Segments::Bleu(vec![BleuStatistics::new(4, 4, [correct, 1, 1, 1]); count]);
@@ -457,7 +450,7 @@ mod tests {
         }
     }
 
-    /// Of two segments both swaps that count are all there are, and a t-test has no spread: nothing is said.
+    /// With two segments there are only two distinct swaps, and a t-test has no spread, so nothing is tested.
     #[test]
     fn two_segments_are_not_tested() {
         let testing = Testing { resamples: 99, seed: 1, block: 1 };
@@ -478,8 +471,8 @@ mod tests {
         assert_eq!(found.p_value, None, "two blocks are no better");
     }
 
-    /// The chance of finding a loss to be smaller than it is, where 1 to 5 of 200 segments are expected to lose: a document costs up to
-    /// three times as much, a true positive is missed. Without the floor it was up to a third.
+    /// Tests how often a loss looks smaller than it is if 1 to 5 of 200 segments are expected to lose: documents cost up to three times as
+    /// much, or true positives are missed. Without the minimum width this happened in up to a third of the sets.
     #[test]
     fn few_changes_rarely_make_a_loss_look_smaller_than_it_is() {
         const SETS: u64 = 400;
@@ -500,7 +493,7 @@ mod tests {
         };
         for expected in [1.0, 2.0, 3.0, 5.0] {
             let share = expected / 200.0;
-            // nats are 3 a token, and a document that loses costs twice as much on average; F1 of 100 positives of which a share is missed
+            // 3 nats per token, and a document that loses costs twice as much on average; F1 of 100 positives of which a share is missed
             let true_nats = 3.0 * share;
             let true_f1 = 200.0 * (1.0 - share) / (2.0 - share) - 100.0;
             let is_missed = |seed: u64| {
@@ -523,8 +516,8 @@ mod tests {
         }
     }
 
-    /// Ten paragraphs whose nats all change by about 0.01 per token: the interval is that of Student's t, not ±16% of the score, which is
-    /// what discrete outcomes of ten segments would get.
+    /// Ten paragraphs whose nats all change by about 0.01 per token: the interval is Student's t, not ±16% of the score, which discrete
+    /// outcomes of ten segments would get.
     #[test]
     fn ten_paragraphs_can_decide_a_head() {
         let documents = |cost: fn(usize) -> f64| {
@@ -535,7 +528,7 @@ mod tests {
         let testing = Testing { resamples: 999, seed: 1, block: 1 };
         let found = test_family(&base, &[&worse, &base], testing, 0.0198).unwrap();
         let interval = found[0].interval.unwrap();
-        // the effects 0.15 to 2.85 nats have the deviation 0.9083, and t with 9 degrees of freedom has the quantile 2.262157
+        // the effects 0.15 to 2.85 nats have the standard deviation 0.9083, and t with 9 degrees of freedom has the quantile 2.262157
         let reach = 2.262_157 * 0.908_295 / 10.0_f64.sqrt() / 150.0;
         assert_close(interval.low, 0.01 - reach, 1e-6);
         assert_close(interval.high, 0.01 + reach, 1e-6);
@@ -544,7 +537,7 @@ mod tests {
         assert!(found[0].simultaneous.unwrap().high >= 0.01 + reach * 2.685_011 / 2.262_157 - 1e-6);
     }
 
-    /// F1 of 400 examples: with the margin at an end of the interval the ends come from 100,000 resamples, otherwise from 10,000.
+    /// F1 of 400 segments: with the margin at an end of the interval, the ends come from 100,000 resamples, otherwise from 10,000.
     #[test]
     fn an_end_near_the_margin_gets_more_resamples() {
         let side = |step: usize| {
@@ -565,7 +558,6 @@ mod tests {
         assert_eq!(interval(RESAMPLES, -plain.low), of_most);
     }
 
-    /// Both at once hold for more than each by itself, and where no resample decides, by no less than the own interval.
     #[test]
     fn simultaneous_intervals_hold_the_own_ones() {
         let mut lot = ChaCha8Rng::seed_from_u64(5);
@@ -584,14 +576,14 @@ mod tests {
             assert!(all.low <= own.low && own.high <= all.high);
         }
         let [of_three, of_one] = [&three, &one].map(|found| width(found[0].simultaneous.unwrap()));
-        // about 2.39 instead of 1.96 standard errors, less what the shared base makes go together
+        // about 2.39 instead of 1.96 standard errors, minus the effect of the shared base
         assert!((1.05..1.3).contains(&(of_three / of_one)), "{of_three} {of_one}");
     }
 
-    /// Of 20 examples none changed, so that up to z² / (20 + z²) = 16.1 % may, which are 3.2225: of accuracies 16.1 points, also where
-    /// a wrong class becomes another one; F1 of 15 right positives and 5 missed ones falls if 3.2225 more are missed, to
-    /// 2 * 11.7775 / (2 * 11.7775 + 8.2225), and rises if as many less are. Of 4 right positives of 20, Matthews correlation falls from
-    /// 1 to that of 0.7775 right and 3.2225 missed ones.
+    /// No change in 20 segments still allows changes in up to z² / (20 + z²) = 16.1%, which is 3.2225 segments. Accuracy: 16.1 points, also
+    /// if a wrong class becomes another wrong one. F1 with 15 true positives and 5 missed ones falls to 2 * 11.7775 / (2 * 11.7775 +
+    /// 8.2225) if 3.2225 more are missed, and rises if 3.2225 fewer are. Matthews correlation with 4 true positives in 20 falls from 1 to
+    /// its value with 0.7775 true positives and 3.2225 missed ones.
     #[test]
     fn no_change_on_a_few_examples_shows_little() {
         let twenty = outcomes(&[&[(1, 1); 15][..], &[(1, 0); 5]].concat());
@@ -649,7 +641,7 @@ mod tests {
             }
         }
 
-        /// Also where neither of a pair is the system that the resamples of all are compared with.
+        /// Also for pairs without the system that all resamples are compared with.
         #[test]
         fn a_pair_is_a_family_of_one((first, second) in two_systems()) {
             let testing = Testing { resamples: 40, seed: 1, block: 1 };

@@ -1,11 +1,10 @@
 //! Significance tests and corpus scores on plain slices, without libtorch.
 //!
-//! A corpus score is computed from sufficient statistics: each segment of the test set is counted once, and the score of any
-//! resample is a function of a sum of segments, so resampling never looks at text again. [`Segments`] are what is known of a
-//! test set by any metric: [`bleu`], [`classification`], [`nats`], [`means`]; [`ratio`] has shares. [`family`] tests a base and its
-//! variants, by [`swaps`] or t-tests, and [`pooled`] the mean over several tasks. Agreement of two lists of numbers is in
-//! [`correlation`] and [`regression`], and the agreement that noise allows in [`reliability`], that of several trainings in
-//! [`replicates`].
+//! A corpus score is a function of sufficient statistics: each segment of the test set is counted once, and the score of any resample
+//! follows from a sum over segments, so resampling never reads text again. [`Segments`] contains these statistics for any metric: [`bleu`],
+//! [`classification`], [`nats`], [`means`]; [`ratio`] for shares. [`family`] tests variants against a base, by [`swaps`] or t-tests, and
+//! [`pooled`] tests the mean over several tasks. [`correlation`] and [`regression`] measure the agreement of two lists of numbers,
+//! [`reliability`] the agreement that noise allows, and [`replicates`] the agreement of several runs.
 
 pub mod adjust;
 pub mod areas;
@@ -47,7 +46,7 @@ pub use cell::Cell;
 pub use metric::{Direction, Metric, MetricName};
 pub use segments::{Cells, Segments};
 
-/// Fault of a statistic that could not be computed.
+/// Reason why a statistic could not be computed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -62,7 +61,7 @@ pub enum Error {
     )]
     TooFew,
 
-    /// A segment or a number is not what its metric or test takes, or there is none.
+    /// A segment or a number does not fit its metric or test, or there are no segments.
     #[error("{0}")]
     Invalid(String),
 }
@@ -72,13 +71,12 @@ impl Error {
         Self::Invalid("no segments to compare: a test set needs at least one".to_owned())
     }
 
-    /// A score of the test set or of a resample, or another value to be tested, is NaN or infinite.
+    /// A score of the test set or of a resample, or another value to test, is NaN or infinite.
     fn not_finite() -> Self {
         Self::Invalid("a score is not finite, so nothing can be tested".to_owned())
     }
 }
 
-/// Fails a test where two numbers differ.
 #[cfg(test)]
 #[track_caller]
 fn assert_close(found: f64, expected: f64, tolerance: f64) {

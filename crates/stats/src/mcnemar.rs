@@ -1,18 +1,18 @@
-//! McNemar's test of two classifiers on the same examples.
+//! McNemar's test of two classifiers on one test set.
 //!
-//! McNemar (1947), *Note on the Sampling Error of the Difference between Correlated Proportions or Percentages*,
-//! Psychometrika 12, 153-157; here by the binomial distribution itself instead of its limit, χ².
+//! McNemar (1947), *Note on the Sampling Error of the Difference between Correlated Proportions or Percentages*, Psychometrika 12, 153-157;
+//! here with the exact binomial distribution instead of the χ² approximation.
 
 use statrs::distribution::{Binomial, Discrete, DiscreteCDF};
 
-/// Two-sided p-value, 0 to 1, for the examples that only one of two systems has right: `base_only` and `variant_only`.
+/// Returns the two-sided p-value, 0 to 1, from the numbers of segments that only one of two systems has right.
 ///
-/// Without a difference, each of these n examples goes to either system with probability 1/2, so that
-/// p = min(1, 2 P(X <= min(b, c))) with X binomial of n and 1/2. Without such an example p is 1.
+/// Without a difference, each of these n segments is right in either system with probability 1/2, so p = min(1, 2 P(X <= min(b, c))) with X
+/// binomial of n and 1/2; p is 1 if n is 0.
 ///
-/// Assumes that examples are independent. Those that both systems have right, or both wrong, say nothing.
+/// Assumes that segments are independent. Segments that both systems have right, or both wrong, carry no information.
 pub fn exact(base_only: usize, variant_only: usize) -> f64 {
-    // The smaller tail is half of everything or more; rounding would leave a p just below 1.
+    // The smaller tail is at least one half here, but rounding would make p just less than 1.
     if base_only.abs_diff(variant_only) <= 1 {
         return 1.0;
     }
@@ -21,13 +21,12 @@ pub fn exact(base_only: usize, variant_only: usize) -> f64 {
     (2.0 * binomial.cdf(fewer)).min(1.0)
 }
 
-/// The same with half the probability of what was observed, `mid-p`: 2 P(X < min(b, c)) + P(X = min(b, c)).
+/// Returns the mid-p value, which counts the observed outcome only half: 2 P(X < min(b, c)) + P(X = min(b, c)).
 ///
-/// The exact p is too large on average, since few examples give few possible p-values; mid-p keeps the nominal error
-/// better. Fagerland, Lydersen and Laake (2013), *The McNemar Test for Binary Matched-Pairs Data: Mid-p and Asymptotic Are
-/// Better than Exact Conditional*, BMC Medical Research Methodology 13, 91.
+/// The exact p is too large on average because few segments allow few p-values; mid-p is closer to the nominal error. Fagerland, Lydersen
+/// and Laake (2013), *The McNemar Test for Binary Matched-Pairs Data: Mid-p and Asymptotic Are Better than Exact Conditional*, BMC Medical
+/// Research Methodology 13, 91.
 pub fn mid_p(base_only: usize, variant_only: usize) -> f64 {
-    // An even split has the middle on both sides.
     if base_only == variant_only {
         return 1.0;
     }
@@ -60,7 +59,7 @@ mod tests {
         assert_close(mid_p(1, 0), 0.5, 1e-12);
     }
 
-    /// Twice the tail of an even split counts its middle twice; with one more on one side the tails are halves.
+    /// Twice the tail of an even split counts its middle twice; with one more segment on one side each tail is one half.
     #[test]
     fn the_most_even_split_has_p_one() {
         for count in [0, 1, 2, 500] {
@@ -68,7 +67,7 @@ mod tests {
         }
     }
 
-    /// References: the sum as an exact fraction, in Python.
+    /// References: the sum as an exact fraction in Python.
     #[test]
     fn many_examples_keep_their_digits() {
         assert_close(exact(200, 260), 0.005_883_922_473_103_979, 1e-12);

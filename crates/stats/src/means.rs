@@ -1,21 +1,21 @@
-//! Means of real numbers: log-odds of questions, and scores of documents from other programs.
+//! Means of real numbers: log-odds of questions, and scores of documents computed by other programs.
 
 use crate::family::{Comparison, LEAST_SEGMENTS, Testing, test_family};
 use crate::metric::MetricName;
 use crate::proportion::{simultaneous_tango, tango};
 use crate::{Error, Segments, mcnemar};
 
-/// Numbers of one segment, or of a cluster of documents that are drawn together.
+/// Numbers of a segment, or of a cluster of documents that are drawn together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mean {
     /// Their sum, in the unit of the metric.
     pub sum: f64,
-    /// How many they are, or their weight; above 0.
+    /// Number of values, or their weight; above 0.
     pub count: f64,
 }
 
 impl Mean {
-    /// A segment of one number.
+    /// Returns a segment with one number.
     pub fn of(value: f64) -> Self {
         Self { sum: value, count: 1.0 }
     }
@@ -26,12 +26,12 @@ impl Mean {
     }
 }
 
-/// What the numbers are.
+/// Quantity that is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MeanMetric {
     /// Log-odds of the right choice, in nats.
     LogOdds,
-    /// A score from elsewhere, in a unit of its own; higher is better.
+    /// Score computed by another program, in any unit; higher is better.
     Score,
 }
 
@@ -39,7 +39,7 @@ impl MeanMetric {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::LogOdds, Self::Score];
 
-    /// Unit of the mean.
+    /// Returns the name of the metric.
     pub fn name(self) -> MetricName {
         match self {
             Self::LogOdds => MetricName::LogOdds,
@@ -55,21 +55,15 @@ impl MeanMetric {
     }
 }
 
-/// Sum of the sizes of all numbers, and of their counts.
+/// Returns the sum of the absolute values, and the sum of the counts.
 pub(crate) fn sizes(all: &[Mean]) -> [f64; 2] {
     all.iter().fold([0.0; 2], |[sum, count], own| [sum + own.sum.abs(), count + own.count])
 }
 
-/// Tests scores from elsewhere as [`test_family`] does. Where each document is right or wrong, 1 or 0, in both systems, the distribution
-/// under swaps is known: the p-value is [`mcnemar::exact`]'s, which all swaps would give, the intervals are [`tango`]'s and
-/// [`simultaneous_tango`]'s, and [`Comparison::p_mcnemar`] is set. Of a single such variant nothing is drawn, and it has no p-value of the
-/// bootstrap.
-///
-/// # Errors
-/// As for [`test_family`].
-///
-/// # Panics
-/// As for [`test_family`].
+/// Tests scores of other programs with [`test_family`], or exactly if every document is right or wrong, 1 or 0, in both systems. Then the
+/// distribution under swaps is known: the p-value is [`mcnemar::exact`], which enumerating all swaps would give, the intervals are
+/// [`tango`] and [`simultaneous_tango`], and [`Comparison::p_mcnemar`] is set. A single such variant needs no draws and has no bootstrap
+/// p-value.
 pub fn test_scores(
     base: &Segments,
     variants: &[&Segments],
@@ -101,7 +95,7 @@ pub fn test_scores(
     Ok(compared)
 }
 
-/// Numbers of documents that only the base and only the variant has right; `None` unless each is right or wrong.
+/// Returns the numbers of documents that only the base and only the variant has right; `None` if a document is not 0 or 1.
 fn right_only_once(base: &Segments, variant: &Segments) -> Option<[usize; 2]> {
     let (Segments::Means(base, _), Segments::Means(variant, _)) = (base, variant) else { return None };
     let is_outcome = |own: &Mean| own.count == 1.0 && (own.sum == 0.0 || own.sum == 1.0);
@@ -123,7 +117,7 @@ mod tests {
 
     const TESTING: Testing = Testing { resamples: 999, seed: 1, block: 1 };
 
-    /// Of 30 documents the base alone has 5 right, the variant alone 1: 2 (1 + 6) / 2^6 = 0.21875, and mid-p takes 6 / 64 away.
+    /// Of 30 documents only the base has 5 right, only the variant 1: 2 (1 + 6) / 2^6 = 0.21875, and mid-p subtracts 6 / 64.
     #[test]
     fn right_and_wrong_documents_have_exact_tests() {
         let base = scores(&[&[1.0; 20][..], &[0.0; 10]].concat());
@@ -136,7 +130,7 @@ mod tests {
         assert_close(found.delta, -4.0 / 30.0, 1e-12);
     }
 
-    /// Six differences, all positive: 2 of 64 swaps. Halves are no outcomes, so that the t interval remains.
+    /// Six differences, all positive: 2 of 64 swaps. Halves are not right or wrong, so the t interval remains.
     #[test]
     fn real_scores_are_swapped() {
         let (base, variant) = (scores(&[0.0; 6]), scores(&[0.5, 0.25, 1.0, 0.75, 0.5, 0.125]));
@@ -144,8 +138,8 @@ mod tests {
         assert_eq!((found.p_value, found.p_mcnemar), (Some(2.0 / 64.0), None));
     }
 
-    /// Scores of both signs whose mean is 0 vary all the same: no change on 10 documents bounds the share of changes by
-    /// z² / (10 + z²) = 0.2775, times a mean size of 2.
+    /// Scores of both signs have an interval although their mean is 0: no change in 10 documents limits the share of changes to z² / (10 +
+    /// z²) = 0.2775, times a mean size of 2.
     #[test]
     fn equal_scores_of_mean_zero_have_an_interval() {
         let both = scores(&[2.0, -2.0, 2.0, -2.0, 2.0, -2.0, 2.0, -2.0, 2.0, -2.0]);

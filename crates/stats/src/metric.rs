@@ -8,7 +8,7 @@ use crate::estimates::CorrelationMetric;
 use crate::means::MeanMetric;
 use crate::text::TextMetric;
 
-/// Side on which a score is better.
+/// Direction in which a score is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// BLEU, accuracy.
@@ -18,7 +18,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Improvement of a model whose score changed by `delta`; below 0 it became worse.
+    /// Returns the improvement of a model whose score changed by `delta`; negative if it became worse.
     pub fn gain(self, delta: f64) -> f64 {
         match self {
             Self::HigherIsBetter => delta,
@@ -26,13 +26,13 @@ impl Direction {
         }
     }
 
-    /// `true` if `score` is better than `other`; of equals, none is.
+    /// Returns true if `score` is better than `other`, false if they are equal.
     pub fn is_better(self, score: f64, other: f64) -> bool {
         self.gain(score) > self.gain(other)
     }
 }
 
-/// Unit of scores, by its name in result files.
+/// Name of a metric, as in result files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 pub enum MetricName {
@@ -47,13 +47,13 @@ pub enum MetricName {
     Matthews,
     /// Nats per token of a language model: lower is better.
     Nats,
-    /// F1 of common words, in points.
+    /// F1 of words in common, in points.
     Rouge1,
-    /// F1 of common pairs of words, in points.
+    /// F1 of word bigrams in common, in points.
     Rouge2,
     /// F1 of the longest common subsequence of words, in points.
     RougeL,
-    /// F2 of common character n-grams, in points.
+    /// F2 of character n-grams in common, in points.
     Chrf,
     /// Share of texts that equal their reference, in percent.
     ExactMatch,
@@ -61,29 +61,26 @@ pub enum MetricName {
     Pearson,
     /// Spearman's correlation, in points.
     Spearman,
-    /// Translation edit rate: edits in percent of the words of the reference.
+    /// Translation edit rate: edits in percent of the reference length in words.
     Ter,
     /// Log-odds of the right choice, in nats.
     LogOdds,
-    /// F1 of the entities that tags mark, in points.
+    /// F1 of tagged entities, in points.
     EntityF1,
     /// Share of right tags, in percent.
     TokenAccuracy,
-    /// Score of each document from another program, in its own unit.
+    /// Score of each document computed by another program, in its unit.
     Score,
 }
 
-/// What is known of a metric, whatever its segments are.
+/// Properties of a metric that do not depend on its segments.
 struct Entry {
     metric: MetricName,
-    /// The name in files.
     name: &'static str,
-    /// The name in running text.
     label: &'static str,
-    /// Units of scores and of their differences, where they need saying.
+    /// Units of scores and of differences, if they must be stated.
     units: Option<[&'static str; 2]>,
     direction: Direction,
-    /// Digits after the point of scores and of their differences.
     digits: [usize; 2],
     range: Range,
 }
@@ -101,7 +98,7 @@ pub enum Range {
     Real,
 }
 
-/// A metric in points or percent, of which more is better.
+/// Returns a metric in points or percent with higher scores better.
 const fn entry(
     metric: MetricName,
     name: &'static str,
@@ -112,7 +109,6 @@ const fn entry(
     Entry { metric, name, label, units, direction, digits: [2; 2], range: Range::Points }
 }
 
-/// A correlation, in points.
 const fn correlation(metric: MetricName, name: &'static str, label: &'static str) -> Entry {
     Entry { range: Range::Signed, ..entry(metric, name, label, POINTS) }
 }
@@ -120,7 +116,7 @@ const fn correlation(metric: MetricName, name: &'static str, label: &'static str
 const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
 const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
 
-/// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so they need no unit.
+/// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so their unit is not stated.
 static TABLE: [Entry; 17] = [
     entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
     entry(MetricName::Bleu, "bleu", "BLEU", None),
@@ -155,7 +151,7 @@ static TABLE: [Entry; 17] = [
 ];
 
 impl MetricName {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Self; TABLE.len()] = {
         let mut all = [Self::Accuracy; TABLE.len()];
         let mut place = 0;
@@ -171,37 +167,37 @@ impl MetricName {
         &TABLE[self as usize]
     }
 
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// The name in running text.
+    /// Returns the name in running text.
     pub fn label(self) -> &'static str {
         self.entry().label
     }
 
-    /// Units of scores and of their differences; `None` if they need no saying.
+    /// Returns the units of scores and of differences; `None` if they need not be stated.
     pub fn units(self) -> Option<[&'static str; 2]> {
         self.entry().units
     }
 
-    /// Digits after the point of scores in running text.
+    /// Returns the decimal places of scores in running text.
     pub fn score_digits(self) -> usize {
         self.entry().digits[0]
     }
 
-    /// Digits after the point of differences of scores.
+    /// Returns the decimal places of differences.
     pub fn digits(self) -> usize {
         self.entry().digits[1]
     }
 
-    /// Side on which a score is better.
+    /// Returns the direction in which a score is better.
     pub fn direction(self) -> Direction {
         self.entry().direction
     }
 
-    /// Possible scores.
+    /// Returns the range of possible scores.
     pub fn range(self) -> Range {
         self.entry().range
     }
@@ -230,25 +226,25 @@ impl fmt::Display for MetricName {
     }
 }
 
-/// Way to make a score of segments.
+/// A metric with the parameters that computing it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metric {
     /// Corpus BLEU.
     Bleu,
-    /// A score of classifiers.
+    /// A metric of classifiers.
     Classes(ClassificationMetric),
     /// Nats per token of a language model, the logarithm of its perplexity.
     Nats,
-    /// A score of generated texts, or of tags.
+    /// A metric of generated texts, or of tags.
     Texts(TextMetric),
-    /// A score of models with one output.
+    /// A metric of models with one output.
     Estimates(CorrelationMetric),
     /// A mean of real numbers.
     Means(MeanMetric),
 }
 
 impl Metric {
-    /// The metric of this name; `None` if it needs a positive class and has none, or the other way round.
+    /// Returns the metric with this name; `None` if a positive class is missing or not needed.
     pub fn of(name: MetricName, positive: Option<usize>) -> Option<Self> {
         let texts = TextMetric::ALL.into_iter().map(Self::Texts);
         let estimates = CorrelationMetric::ALL.into_iter().map(Self::Estimates);
@@ -263,7 +259,7 @@ impl Metric {
         }
     }
 
-    /// The metric of generated texts with this name; `None` for other metrics.
+    /// Returns the metric of generated texts with this name; `None` for other metrics.
     pub fn of_texts(name: &str) -> Option<Self> {
         let metric = Self::of(MetricName::try_from(name.to_owned()).ok()?, None)?;
         let is_of_texts = match metric {
@@ -274,7 +270,7 @@ impl Metric {
         is_of_texts.then_some(metric)
     }
 
-    /// Unit of its scores.
+    /// Returns its name.
     pub fn name(self) -> MetricName {
         match self {
             Self::Bleu => MetricName::Bleu,
@@ -286,7 +282,7 @@ impl Metric {
         }
     }
 
-    /// Numbers that are stored of a segment, by name.
+    /// Returns the names of the numbers stored for each segment.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Bleu => {
@@ -300,7 +296,7 @@ impl Metric {
         }
     }
 
-    /// `true` if scores are compared by bootstrap; accuracies are by t-test.
+    /// Returns true if scores are compared by bootstrap; accuracies are compared by t-test.
     pub fn is_resampled(self) -> bool {
         self != Self::Classes(ClassificationMetric::Accuracy)
     }

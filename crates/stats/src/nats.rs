@@ -1,8 +1,8 @@
 //! Cross-entropy of language models in nats per token, whose exponential is the perplexity.
 //!
-//! Jelinek, Mercer, Bahl and Baker (1977), *Perplexity: A Measure of the Difficulty of Speech Recognition Tasks*, Journal of
-//! the Acoustical Society of America 62, S63. The score is the mean of the tokens, not of the documents: Σ nats / Σ tokens.
-//! Its differences are relative changes of the perplexity, and no model is too bad for it, where a perplexity overflows.
+//! Jelinek, Mercer, Bahl and Baker (1977), *Perplexity: A Measure of the Difficulty of Speech Recognition Tasks*, Journal of the Acoustical
+//! Society of America 62, S63. The score is the mean over tokens, not over documents: Σ nats / Σ tokens. A difference in nats is a relative
+//! change of the perplexity, and nats stay finite for bad models whose perplexity overflows.
 
 use crate::Error;
 
@@ -15,17 +15,16 @@ pub struct NatsStatistics {
 }
 
 impl NatsStatistics {
-    /// Of one document. The nats are rounded to single precision, which is what files store, so that a score is the same
-    /// before and after.
+    /// Builds the statistics of one document. Nats are rounded to single precision, as in files, so that storing does not change a score.
     ///
     /// - `nats`: negative natural logarithm of the probability of all its tokens
     /// - `tokens`: number of tokens that were predicted
     /// - `words`: number of words of its text; 0 if they were not counted
     ///
     /// # Errors
-    /// If the nats are not finite or below 0, or there are some without a token.
+    /// If the nats are not finite, negative, or above 0 without a token.
     pub fn new(nats: f64, tokens: u32, words: u32) -> Result<Self, Error> {
-        // A sum that begins with -0.0 must not store a sign.
+        // Adding 0.0 removes the sign of -0.0.
         let rounded = nats as f32 + 0.0;
         if rounded.is_finite() && rounded >= 0.0 && (tokens > 0 || rounded == 0.0) {
             return Ok(Self { nats: rounded, tokens, words });
@@ -34,30 +33,29 @@ impl NatsStatistics {
         Err(Error::Invalid(format!("{nats} nats for {tokens} tokens: {allowed}")))
     }
 
-    /// Documents as one.
     pub(crate) fn sum(documents: &[Self]) -> Self {
         let nats = documents.iter().map(|own| f64::from(own.nats)).sum::<f64>() as f32;
         let count = |of: fn(&Self) -> u32| documents.iter().map(of).sum();
         Self { nats, tokens: count(|own| own.tokens), words: count(|own| own.words) }
     }
 
-    /// The nats, as they are stored.
+    /// Returns the nats, as they are stored.
     pub fn nats(&self) -> f32 {
         self.nats
     }
 
-    /// Number of tokens that were predicted.
+    /// Returns the number of tokens that were predicted.
     pub fn tokens(&self) -> u32 {
         self.tokens
     }
 
-    /// Number of words of the text; 0 if they were not counted.
+    /// Returns the number of words of the text; 0 if they were not counted.
     pub fn words(&self) -> u32 {
         self.words
     }
 }
 
-/// Nats per token; 0 without a token.
+/// Returns nats per token; 0 without a token.
 pub(crate) fn per_token(sums: &[f64]) -> f64 {
     if sums[1] == 0.0 { 0.0 } else { sums[0] / sums[1] }
 }
@@ -67,8 +65,8 @@ mod tests {
     use super::*;
     use crate::Segments;
 
-    /// (6 + 1) nats over (2 + 2) tokens; the mean of the documents would be (3 + 1/2) / 2 = 1.75 as well, so the third one,
-    /// 5 nats over 1 token, tells them apart: 12 / 5, not 17/6.
+    /// (6 + 1) nats over (2 + 2) tokens; the mean over documents would be (3 + 1/2) / 2 = 1.75 too. The third document, 5 nats over 1
+    /// token, distinguishes them: 12 / 5, not 17/6.
     #[test]
     fn a_score_is_a_mean_over_tokens() {
         let score = |documents: &[(f64, u32)]| {

@@ -1,17 +1,17 @@
-//! Overlap of two sets that hold equally many members of each group, compared with random sets.
+//! Overlap of two sets with equal numbers of members from each group, compared with random sets.
 
 use statrs::distribution::{Discrete, Hypergeometric};
 
 /// Returns the expected overlap and its one-sided p-value: the probability that random sets share at least `found` members.
 ///
-/// - `groups`: size of each group, and how many of it either set holds
+/// - `groups`: size of each group, and how many of its members are in each set
 ///
 /// The overlap within a group is hypergeometric, and groups are independent.
 ///
 /// # Panics
-/// If a set holds more of a group than there are.
+/// If a set contains more members of a group than the group has.
 pub fn by_chance(groups: &[(usize, usize)], found: usize) -> (f64, f64) {
-    let mut probabilities = vec![1.0]; // of each overlap
+    let mut probabilities = vec![1.0]; // [overlap]
     let mut expected = 0.0;
     for &(size, held) in groups {
         expected += (held * held) as f64 / size as f64;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use crate::assert_close;
 
-    /// Both of 2 of 5: 1 of C(5, 2) = 10 sets. At least 1: 1 - C(3, 2) / 10.
+    /// Both sets are 2 of 5: an overlap of 2 has 1 of C(5, 2) = 10 sets, at least 1 has 1 - C(3, 2) / 10.
     #[test]
     fn one_group_is_hypergeometric() {
         for (found, p) in [(2, 0.1), (1, 0.7), (0, 1.0), (3, 0.0)] {
@@ -43,7 +43,7 @@ mod tests {
         }
     }
 
-    /// One of 2 and one of 3: both with 1/6, none with 1/2 · 2/3 = 1/3.
+    /// One of 2 and one of 3: both overlap with 1/2 · 1/3 = 1/6, neither with 1/2 · 2/3 = 1/3.
     #[test]
     fn groups_are_independent() {
         for (found, p) in [(2, 1.0 / 6.0), (1, 2.0 / 3.0)] {

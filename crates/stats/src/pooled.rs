@@ -1,7 +1,7 @@
 //! The mean of a score over several tasks, each with other documents.
 //!
-//! Tasks are fixed and count the same, whatever their size; documents are drawn within their task. Swaps are those of all documents
-//! together, each weighted by 1 / (tasks × documents of its task).
+//! Tasks are fixed and have equal weight whatever their size; documents are drawn within their task. A swap covers the documents of all
+//! tasks, each weighted by 1 / (tasks × documents of its task).
 
 use crate::bootstrap::{Interval, Resampled, simultaneous};
 use crate::family::{Comparison, FEW_CHANGES, LEAST_SEGMENTS, Testing};
@@ -9,21 +9,21 @@ use crate::means::Mean;
 use crate::swaps::swap_tests;
 use crate::{Error, Segments};
 
-/// A task: a base and its variants on one set of documents.
+/// A base and its variants on the documents of one task.
 #[derive(Debug, Clone)]
 pub struct Task<'a> {
     /// Means of the base.
     pub base: &'a Segments,
-    /// Means of each variant, in the order that all tasks share.
+    /// Means of each variant, in an order that all tasks share.
     pub variants: Vec<&'a Segments>,
-    /// The tests of this task alone, one for each variant.
+    /// Separate tests of this task, one for each variant.
     pub compared: &'a [Comparison],
 }
 
-/// Returns the documents of all tasks, weighted such that their mean is the mean over tasks.
+/// Returns the documents of all tasks, weighted so that their mean is the mean over tasks.
 ///
 /// # Panics
-/// If there is no task, or one has other segments than means.
+/// If there is no task, or the segments of one are not means.
 pub fn weighted(tasks: &[&Segments]) -> Segments {
     let weight = 1.0 / tasks.len() as f64;
     let (mut all, mut kind) = (Vec::new(), None);
@@ -38,16 +38,16 @@ pub fn weighted(tasks: &[&Segments]) -> Segments {
 
 /// Tests the mean over tasks of each variant against the base, and all variants as one family.
 ///
-/// Intervals are percentiles of resamples within tasks. If fewer than 20 documents change, resamples contain too few of those that may
-/// change elsewhere: no end is then closer to the difference than MOVER puts it, the root of the summed squares of the tasks' distances
-/// over the number of tasks (Zou and Donner 2008, *Construction of confidence limits about effect measures*, Statistics in Medicine 27,
-/// 1693-1702).
+/// Intervals are percentiles of resamples within tasks. If fewer than 20 documents change, resamples contain too few of the changes that
+/// may happen elsewhere, so intervals are at least as wide as MOVER's, whose half-width is the root of the summed squares of the tasks'
+/// half-widths, divided by the number of tasks (Zou and Donner 2008, *Construction of confidence limits about effect measures*, Statistics
+/// in Medicine 27, 1693-1702).
 ///
 /// # Errors
 /// If a score is not finite, or a task has no documents.
 ///
 /// # Panics
-/// If there is no task, tasks have other segments than means, or other numbers of variants.
+/// If there is no task, segments are not means, or tasks differ in their numbers of variants.
 pub fn test(tasks: &[Task<'_>], testing: Testing) -> Result<Vec<Comparison>, Error> {
     let variants = tasks[0].variants.len();
     let base = weighted(&tasks.iter().map(|task| task.base).collect::<Vec<_>>());
@@ -81,7 +81,7 @@ pub fn test(tasks: &[Task<'_>], testing: Testing) -> Result<Vec<Comparison>, Err
     Ok((0..variants).map(row).collect())
 }
 
-/// Differences of the mean over tasks on resamples; each task has its own draws.
+/// Returns the differences of the mean over tasks on resamples; each task has separate draws.
 fn resampled(tasks: &[Task<'_>], scores: &[Comparison], testing: Testing) -> Result<Vec<Resampled>, Error> {
     let testing = testing.of_bootstrap();
     let mut sums = vec![vec![0.0; testing.resamples]; scores.len()];
@@ -95,7 +95,7 @@ fn resampled(tasks: &[Task<'_>], scores: &[Comparison], testing: Testing) -> Res
     sums.into_iter().zip(scores).map(|(deltas, own)| Resampled::new(own.base, own.variant, deltas)).collect()
 }
 
-/// The interval of a mean of independent differences, from their intervals; `None` if a task has none.
+/// Returns the interval of a mean of independent differences from their intervals; `None` if a task has no interval.
 fn mover(tasks: &[Task<'_>], variant: usize, delta: f64) -> Option<Interval> {
     let mut squares = [0.0; 2];
     for task in tasks {
@@ -129,8 +129,8 @@ mod tests {
         test(&tasks, TESTING).unwrap()[0]
     }
 
-    /// Means 1/2 and 1/4 give 3/8 although one task has twice as many documents; 3/4 and 1/4 give 1/2. The single changed document
-    /// falls on either side: p is 1.
+    /// Means 1/2 and 1/4 give 3/8 although one task has twice as many documents; 3/4 and 1/4 give 1/2. Either swap of the single changed
+    /// document is as large: p is 1.
     #[test]
     fn tasks_count_the_same_whatever_their_size() {
         let found = pooled(&[
@@ -145,9 +145,9 @@ mod tests {
         assert_eq!(found.p_value, Some(1.0));
     }
 
-    /// Three documents gain 1 each in a task of 4, weight 1/8, and three lose 1 each in one of 12, weight 1/24: of the 64 swaps 2 reach
-    /// the observed (3/8 - 3/24 = 1/4) with three equal signs in the first and any sum of at least -3/24 in the second, so all 8; two
-    /// of three (1/8) need the second at its full 3/24: 3. Twice 8 + 3 of 64.
+    /// Three documents gain 1 each in a task of 4, weight 1/8, and three lose 1 each in one of 12, weight 1/24. Observed is 3/8 - 3/24 =
+    /// 1/4. Three equal signs in the first task reach it with any sum in the second, so in all 8 cases; two of three (1/8) need the full
+    /// 3/24 of the second: 3 cases. Twice 8 + 3 of 64.
     #[test]
     fn swaps_are_weighted_by_tasks() {
         let found = pooled(&[
@@ -158,8 +158,7 @@ mod tests {
         assert_close(found.p_value.unwrap(), 22.0 / 64.0, 1e-15);
     }
 
-    /// Two equal tasks have half the variance of one, so that the interval is narrower by the root of 2; resamples of equal tasks
-    /// must not be the same draws.
+    /// Two equal tasks have half the variance of one, so the interval is narrower by the root of 2, but only if their draws differ.
     #[test]
     fn documents_are_drawn_within_tasks() {
         let side = |step: usize| {

@@ -1,12 +1,12 @@
-//! First-order predictions of variants: their segments as they would be if the loss were linear in the gates.
+//! First-order predictions of variants: their segments if the loss were linear in the gates.
 
 use crate::counted::Counted;
 use crate::{Cells, Error, Metric, Segments};
 
-/// A variant as its base and the derivatives of the loss predict it, on all segments of a test set.
+/// A variant as predicted from the base and the gradient of the loss, on all segments of a test set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predictions {
-    /// Changes of the nats, or the log-odds, of each segment; they may predict fewer than 0 nats.
+    /// Change of the nats or log-odds of each segment; the predicted nats may be negative.
     Changes(Vec<f64>),
     /// Segments with predicted classes.
     Outcomes(Segments),
@@ -14,9 +14,6 @@ pub enum Predictions {
 
 impl Predictions {
     /// Reads predictions from the cells of the base and of predicted segments.
-    ///
-    /// # Errors
-    /// If they are not segments of the metric.
     pub fn from_cells(metric: Metric, base: &[Cells], predicted: &[Cells]) -> Result<Self, Error> {
         if !matches!(metric, Metric::Nats | Metric::Means(_)) {
             return Ok(Self::Outcomes(Segments::from_cells(metric, predicted)?));
@@ -34,7 +31,7 @@ impl Predictions {
     }
 }
 
-/// Returns the forward passes per segment that predictions cost. A backward pass counts two; decisions are read from another forward pass.
+/// Returns the cost of predictions in forward passes per segment. A backward pass counts two; decisions need another forward pass.
 pub fn passes(metric: Metric) -> usize {
     if matches!(metric, Metric::Nats | Metric::Means(_)) { 3 } else { 4 }
 }

@@ -1,24 +1,23 @@
-//! Intervals of a share, and of the difference of two.
+//! Intervals of a share, and of the difference of two shares.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::bootstrap::Interval;
 
-/// Of the standard normal distribution, the quantile 0.975.
+/// The 0.975 quantile of the standard normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The 95 % score interval of the share of `successes` among `trials`, each end 0 to 1; all of that without a trial.
+/// Returns the 95% score interval of the share of `successes` among `trials`, each end 0 to 1; 0 to 1 without trials.
 ///
-/// Wilson (1927), *Probable Inference, the Law of Succession, and Statistical Inference*, Journal of the American Statistical
-/// Association 22, 209-212: the shares p from which the observed one lies no more than z standard errors sqrt(p (1 - p) / n)
-/// away.
+/// Wilson (1927), *Probable Inference, the Law of Succession, and Statistical Inference*, Journal of the American Statistical Association
+/// 22, 209-212: the shares p that are at most z standard errors sqrt(p (1 - p) / n) away from the observed one.
 ///
 /// Assumes that trials are independent.
 pub fn wilson(successes: usize, trials: usize) -> Interval {
     simultaneous_wilson(successes, trials, 1)
 }
 
-/// The same for each of `family` shares, so that all hold at once in 95 % of cases at least (Bonferroni).
+/// Returns [`wilson`]'s interval for each of `family` shares, so that all hold at once with at least 95% probability (Bonferroni).
 pub(crate) fn simultaneous_wilson(successes: usize, trials: usize, family: usize) -> Interval {
     let z = within_family(family);
     if trials == 0 {
@@ -32,33 +31,29 @@ pub(crate) fn simultaneous_wilson(successes: usize, trials: usize, family: usize
     Interval { low: ((middle - reach) / whole).max(0.0), high: ((middle + reach) / whole).min(1.0) }
 }
 
-/// The 95 % score interval of the difference of two shares of the same examples, each end -1 to 1: `gained` of `examples` have a
-/// property in the second of two systems alone, `lost` in the first alone.
+/// Returns the 95% score interval of the difference of two shares of one test set, each end -1 to 1: `gained` segments have a property only
+/// in the second of two systems, `lost` only in the first.
 ///
-/// Tango (1998), *Equivalence Test and Confidence Interval for the Difference in Proportions for the Paired-Sample Design*,
-/// Statistics in Medicine 17, 891-908: the differences d from which the observed one lies no more than z standard errors away,
-/// where the chance q of a loss, which the error depends on, is the most likely one given d. At d = 0 this is McNemar's test.
+/// Tango (1998), *Equivalence Test and Confidence Interval for the Difference in Proportions for the Paired-Sample Design*, Statistics in
+/// Medicine 17, 891-908: the differences d that are at most z standard errors away from the observed one. The error depends on the
+/// probability q of a loss, for which the maximum likelihood estimate given d is used. At d = 0 this is McNemar's test.
 ///
-/// Assumes that examples are independent. Unlike a t interval, it does not shrink to nothing where few examples change: if none
-/// does, it is that of [`wilson`] for a share of 0, either way.
+/// Assumes that segments are independent. Unlike a t interval, it does not shrink to nothing if few segments change: if none does, it
+/// extends to either side as far as [`wilson`]'s interval of a share of 0.
 ///
 /// # Panics
-/// If there are no examples, or more of them changed than there are.
+/// If there are no segments, or more of them changed than there are.
 pub fn tango(lost: usize, gained: usize, examples: usize) -> Interval {
     tango_within(Z, [lost, gained], examples)
 }
 
-/// The same for each of `family` differences, so that all hold at once in 95 % of test sets at least: each has 5 % / `family` outside
-/// (Bonferroni). The largest deviation in resamples, which other metrics have, would use how variants go together, but is no better than a
-/// t interval where few examples change.
-///
-/// # Panics
-/// As for [`tango`].
+/// Returns [`tango`]'s interval for each of `family` differences, so that all hold at once in at least 95% of test sets: each misses with
+/// 5% / `family` (Bonferroni). The maximum deviation in resamples, used for other metrics, would exploit the correlation of the variants,
+/// but is no better than a t interval if few segments change.
 pub fn simultaneous_tango(lost: usize, gained: usize, examples: usize, family: usize) -> Interval {
     tango_within(within_family(family), [lost, gained], examples)
 }
 
-/// Standard errors within which all of a family lie at once.
 fn within_family(family: usize) -> f64 {
     Normal::standard().inverse_cdf(1.0 - 0.025 / family.max(1) as f64).max(Z)
 }
@@ -69,7 +64,7 @@ pub(crate) fn tango_within(z: f64, [lost, gained]: [usize; 2], examples: usize) 
     Interval { low: -end(gained, lost), high: end(lost, gained) }
 }
 
-/// The greatest difference that lies within z standard errors, by bisection: the distance grows with the difference.
+/// Returns the largest difference within z standard errors, by bisection: the distance grows with the difference.
 fn upper_end(z: f64, lost: f64, gained: f64, examples: f64) -> f64 {
     let is_within = |difference: f64| {
         let b = (2.0 * examples - gained + lost) * difference - lost - gained;
@@ -79,7 +74,7 @@ fn upper_end(z: f64, lost: f64, gained: f64, examples: f64) -> f64 {
         examples * difference - (gained - lost) <= z * variance.max(0.0).sqrt()
     };
     let (mut low, mut high) = ((gained - lost) / examples, 1.0);
-    // half of the distance is lost with each step, until no number is between the ends
+    // each step halves the distance, until no number is between the ends
     for _ in 0..64 {
         let middle = f64::midpoint(low, high);
         *(if is_within(middle) { &mut low } else { &mut high }) = middle;
@@ -96,7 +91,7 @@ mod tests {
         assert!((found - expected).abs() < 1e-12, "{found} instead of {expected}");
     }
 
-    /// At the ends, the share p itself is z standard errors from the observed one: |x / n - p| = z sqrt(p (1 - p) / n).
+    /// The ends p are z standard errors of p from the observed share: |x / n - p| = z sqrt(p (1 - p) / n).
     #[test]
     fn the_observed_share_is_z_standard_errors_from_both_ends() {
         for (successes, trials) in [(8, 10), (1, 7), (66, 1000)] {
@@ -110,16 +105,16 @@ mod tests {
         }
     }
 
-    /// Of 21 children 1 has airway hyper-responsiveness before a transplantation alone, 7 after it alone: Fagerland, Lydersen and
-    /// Laake (2014), *Recommended Tests and Confidence Intervals for Paired Binomial Proportions*, Statistics in Medicine 33,
-    /// 2850-2875, Table VI.
+    /// Of 21 children 1 has airway hyper-responsiveness only before a transplantation, 7 only after it: Fagerland, Lydersen and Laake
+    /// (2014), *Recommended Tests and Confidence Intervals for Paired Binomial Proportions*, Statistics in Medicine 33, 2850-2875, Table
+    /// VI.
     #[test]
     fn differences_have_the_published_interval() {
         let Interval { low, high } = tango(7, 1, 21);
         assert!((low + 0.517).abs() < 5e-4 && (high + 0.026).abs() < 5e-4, "{low} to {high}");
     }
 
-    /// q = 0 at the upper end and d at the lower one, so that d is z standard errors sqrt(d (1 - d) / n) from 0.
+    /// q = 0 at the upper end and d at the lower one, so d is z standard errors sqrt(d (1 - d) / n) from 0.
     #[test]
     fn no_change_leaves_what_a_share_of_none_leaves() {
         for examples in [1, 6, 408, 9815] {
@@ -129,8 +124,8 @@ mod tests {
         }
     }
 
-    /// 0 is inside where McNemar's statistic (b - c) / sqrt(b + c) is at most z: 25 and 12 differ by 2.137 errors, 25 and 13 by
-    /// 1.947, whatever the number of examples.
+    /// 0 is inside if McNemar's statistic (b - c) / sqrt(b + c) is at most z: 25 and 12 differ by 2.137 errors, 25 and 13 by 1.947, for any
+    /// number of segments.
     #[test]
     fn zero_is_outside_where_mcnemars_test_rejects() {
         for examples in [38, 100, 5000] {
@@ -138,8 +133,8 @@ mod tests {
         }
     }
 
-    /// The chance of finding a loss to be smaller than it is, by adding up all outcomes: each of `examples` is lost and gained
-    /// with these chances.
+    /// Returns the probability that a loss looks smaller than it is, by summing over all outcomes: each segment is lost and gained with
+    /// these probabilities.
     fn error(examples: usize, [lost, gained]: [f64; 2]) -> f64 {
         let same = 1.0 - lost - gained;
         let (mut error, mut of_losses) = (0.0, same.powi(examples as i32));
@@ -156,7 +151,7 @@ mod tests {
         error
     }
 
-    /// By the t interval it would be 8.9, 6.2, 3.2 and 2.6 %.
+    /// The t interval would miss in 8.9%, 6.2%, 3.2% and 2.6% of test sets.
     #[test]
     fn a_loss_is_found_to_be_smaller_than_it_is_in_about_a_fortieth_of_test_sets_at_most() {
         for gained in [0.0, 0.005, 0.02, 0.1] {

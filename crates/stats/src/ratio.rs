@@ -1,7 +1,7 @@
-//! Shares that are sums over sums, such as hits over trials: each segment has a part of both.
+//! Shares that are sums over sums, such as hits over trials, with a part of both in each segment.
 //!
-//! The ratio estimator of Cochran (1977), *Sampling Techniques*, Chapter 6: Σ numerator / Σ denominator, not the mean of the
-//! segments' shares. Segments are what is drawn, since what happens within one hangs together.
+//! The ratio estimator of Cochran (1977), *Sampling Techniques*, Chapter 6: Σ numerator / Σ denominator, not the mean of the segments'
+//! shares. Segments are drawn as a whole because their trials are not independent.
 
 use crate::Error;
 use crate::bootstrap::{Interval, LEAST_FOR_INTERVAL, Scores, draw, percentile_interval, weighted};
@@ -10,37 +10,37 @@ use crate::counted::{Counted, Variant};
 /// Contribution of one segment to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RatioStatistics {
-    /// Such as the number of hits.
+    /// For example, number of hits.
     pub numerator: f64,
-    /// Such as the number of trials.
+    /// For example, number of trials.
     pub denominator: f64,
 }
 
-/// NaN without a trial.
+/// Returns the statistics; the score is NaN without a trial.
 fn counted(segments: &[RatioStatistics]) -> Counted {
     let numbers = segments.iter().map(|own| [own.numerator, own.denominator]);
     Counted::new(numbers, |sums| sums[0] / sums[1])
 }
 
-/// A share on the test set and on its resamples. Equal places belong to the same resample; one without a trial has no share.
+/// A share on the test set and on its resamples. An index is one resample in all lists; a resample without a trial has no share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResampledShare {
-    /// On the test set; 0 without a trial.
+    /// Share on the test set; 0 without a trial.
     pub share: f64,
-    /// In each resample.
+    /// Share in each resample.
     pub resampled: Vec<Option<f64>>,
-    /// In each resample, minus that of the baseline.
+    /// Share minus the baseline's share in each resample.
     pub margins: Vec<Option<f64>>,
 }
 
 impl ResampledShare {
-    /// The 95 % percentile interval of the share, over the resamples that have one; absent if those are fewer than
-    /// [`LEAST_FOR_INTERVAL`], or than the others.
+    /// Returns the 95% percentile interval of the share over the resamples that have one; `None` if these are fewer than
+    /// [`LEAST_FOR_INTERVAL`] or less than half.
     pub fn interval(&self) -> Option<Interval> {
         interval(&self.resampled)
     }
 
-    /// The same of its lead over the baseline.
+    /// Returns the interval of the lead over the baseline.
     pub fn margin_interval(&self) -> Option<Interval> {
         interval(&self.margins)
     }
@@ -52,10 +52,10 @@ fn interval(values: &[Option<f64>]) -> Option<Interval> {
     if is_enough { percentile_interval(&known) } else { None }
 }
 
-/// The shares of several candidates on the same resamples of the segments, by themselves and beside a baseline.
+/// Computes the shares of several candidates on shared resamples of the segments, and their lead over a baseline.
 ///
-/// - `baseline`: of each segment, its trials those of the candidates; without any where there is nothing to compare with
-/// - `candidates`: of each, the segments' statistics, as many as of the baseline
+/// - `baseline`: statistics of each segment, with the trials of the candidates; no trials for no baseline
+/// - `candidates`: statistics of each segment for each candidate
 ///
 /// # Errors
 /// If there are no segments, or a number is NaN or infinite.
@@ -89,8 +89,8 @@ pub fn resampled_shares(
     Ok(variants.iter().zip(resampled).map(share).collect())
 }
 
-/// Of each candidate, the part of the resamples in which no other has a greater share, of those in which any has one; absent
-/// without such.
+/// Returns for each candidate how often no other has a larger share, as a fraction of the resamples in which any has a share; `None` if no
+/// resample has one.
 pub fn best(shares: &[ResampledShare]) -> Vec<Option<f64>> {
     let resamples = shares.first().map_or(0, |share| share.resampled.len());
     let greatest =
@@ -113,8 +113,8 @@ mod tests {
         counts.iter().map(|&(numerator, denominator)| RatioStatistics { numerator, denominator }).collect()
     }
 
-    /// One segment with two trials, one with six: a resample is both, twice the first or twice the second. The baseline hits
-    /// 1 and 3 times: 1/2 in all of them. The candidate hits 2 and 3 times: 5/8, 1, 1/2.
+    /// Segments with two and six trials: a resample is both, twice the first or twice the second. The baseline hits 1 and 3 times: always
+    /// 1/2. The candidate hits 2 and 3 times: 5/8, 1, 1/2.
     #[test]
     fn each_resample_has_the_share_of_its_segments() {
         let baseline = segments(&[(1.0, 2.0), (3.0, 6.0)]);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(found[0].margin_interval().map(|interval| interval.low), Some(0.0));
     }
 
-    /// Of 400 segments with one trial each, half of them hits, a share has the deviation sqrt(0.25 / 400) = 0.025.
+    /// Of 400 segments with one trial each, half of them hits, a share has the standard deviation sqrt(0.25 / 400) = 0.025.
     #[test]
     fn the_interval_is_as_wide_as_chance_makes_it() {
         let hits: Vec<(f64, f64)> = (0..400).map(|place| (f64::from(place % 2), 1.0)).collect();
@@ -139,13 +139,13 @@ mod tests {
         let found = resampled_shares(&none, &[segments(&hits)], 4_000, 1).unwrap();
         let interval = found[0].interval().unwrap();
         for (end, expected) in [(interval.low, 0.5 - 1.96 * 0.025), (interval.high, 0.5 + 1.96 * 0.025)] {
-            // steps of 1/400, and the error of a percentile of 4,000 resamples: some 0.001
+            // steps of 1/400, and the error of a percentile of 4,000 resamples: about 0.001
             assert!((end - expected).abs() < 0.006, "{end} {expected}");
         }
     }
 
-    /// A segment with two trials, both of them hits, among others without any: a resample has a share of 1 or none, never one of 0.
-    /// Among 2 segments (1/2)² of the resamples miss it, among 10 (9/10)^10.
+    /// One segment has two trials, both hits, the others none: a resample has a share of 1 or none, never 0. Among 2 segments (1/2)² of the
+    /// resamples miss it, among 10 (9/10)^10.
     #[test]
     fn a_resample_without_a_trial_has_no_share() {
         let found = |others: usize, trials: f64| {
@@ -159,7 +159,7 @@ mod tests {
             let found = found(others, 2.0);
             assert!(found.resampled.iter().all(|share| share.is_none_or(|share| share == 1.0)));
             let empty = found.resampled.iter().filter(|share| share.is_none()).count() as f64 / 2_000.0;
-            // a deviation of at most sqrt(1/4 / 2,000) = 0.011
+            // a standard deviation of at most sqrt(1/4 / 2,000) = 0.011
             assert!((empty - missing).abs() < 0.05, "{empty} of {missing}");
             assert_eq!((found.interval(), found.share), (one, 1.0));
             assert_eq!(found.margin_interval(), None, "a baseline without a trial is none");

@@ -8,10 +8,9 @@ use crate::Error;
 use crate::correlation::check;
 use crate::t_test::{UPPER, student};
 
-/// The line y = a + b x that makes the sum of squared vertical distances smallest.
+/// The least squares line y = a + b x.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// b: the gain of y for each unit of x.
     slope: f64,
     pairs: f64,
     mean_x: f64,
@@ -20,7 +19,7 @@ pub struct Line {
     squares_x: f64,
     /// s = sqrt(Σ (y - a - b x)² / (n - 2)).
     deviation: f64,
-    /// The 97.5 % quantile of t with n - 2 degrees of freedom.
+    /// The 97.5% quantile of t with n - 2 degrees of freedom.
     quantile: f64,
 }
 
@@ -28,8 +27,8 @@ impl Line {
     /// Fits the line: b = Σ (x - x̄)(y - ȳ) / Σ (x - x̄)², a = ȳ - b x̄.
     ///
     /// # Errors
-    /// [`Error::TooFew`] with fewer than three pairs, [`Error::Invalid`] if a value is NaN, infinite, or too large to
-    /// be squared, [`Error::NoSpread`] if all `x` are equal.
+    /// [`Error::TooFew`] with fewer than three pairs, [`Error::Invalid`] if a value is NaN, infinite, or too large to be squared,
+    /// [`Error::NoSpread`] if all `x` are equal.
     ///
     /// # Panics
     /// If `x` and `y` differ in length.
@@ -54,16 +53,16 @@ impl Line {
         if is_finite { Ok(line) } else { Err(Error::not_finite()) }
     }
 
-    /// y on the line, the estimated mean response at `x`.
+    /// Returns y on the line, the estimated mean response at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.mean_y + self.slope * (x - self.mean_x)
     }
 
-    /// Ends of the 95 % confidence interval of the mean response at `x`:
-    /// a + b x ± t s sqrt(1 / n + (x - x̄)² / Σ (x - x̄)²), with t of n - 2 degrees of freedom.
+    /// Returns the ends of the 95% confidence interval of the mean response at `x`: a + b x ± t s sqrt(1 / n + (x - x̄)² / Σ (x - x̄)²),
+    /// with t of n - 2 degrees of freedom.
     ///
-    /// Each interval holds for its own `x`, not all of them at once. Assumes that pairs are independent and lie around a
-    /// line, their vertical distances normally distributed with the same variance everywhere.
+    /// Each interval holds for one `x`, not for all at once. Assumes independent pairs around a line, with normally distributed vertical
+    /// distances of constant variance.
     pub fn band(&self, x: f64) -> (f64, f64) {
         let leverage = 1.0 / self.pairs + (x - self.mean_x).powi(2) / self.squares_x;
         let (middle, reach) = (self.at(x), self.quantile * self.deviation * leverage.sqrt());
@@ -80,9 +79,9 @@ mod tests {
     use proptest::prelude::*;
     use std::f64::consts::PI;
 
-    /// x̄ = 2, ȳ = 2: Σ (x - x̄)² = 2, products (-1)(-1) + 0 + 1 * 0 = 1: b = 1/2, a = 1. The distances 1 - 3/2, 3 - 2,
-    /// 2 - 5/2 have squares 1/4 + 1 + 1/4: s = sqrt(3/2) with one degree of freedom. There t is Cauchy's distribution,
-    /// whose quantile is tan(π (0.975 - 1/2)). At x = 4 the leverage is 1/3 + 4/2 = 7/3.
+    /// x̄ = 2, ȳ = 2: Σ (x - x̄)² = 2, products (-1)(-1) + 0 + 1 * 0 = 1: b = 1/2, a = 1. The residuals 1 - 3/2, 3 - 2, 2 - 5/2 have
+    /// squares 1/4 + 1 + 1/4: s = sqrt(3/2) with one degree of freedom. t is then Cauchy's distribution with the quantile tan(π (0.975 -
+    /// 1/2)). At x = 4 the leverage is 1/3 + 4/2 = 7/3.
     #[test]
     fn three_points_have_the_line_and_band_of_the_formula() {
         let line = Line::fit(&[1.0, 2.0, 3.0], &[1.0, 3.0, 2.0]).unwrap();
@@ -95,9 +94,8 @@ mod tests {
         assert_close(high, 3.0 + reach, 1e-8);
     }
 
-    /// x = 0, 0, 2, 2 and y = 0, 2, 3, 5: means 1 and 5/2, Σ (x - x̄)² = 4, products 5/2 + 1/2 + 1/2 + 5/2 = 6: b = 3/2,
-    /// a = 1. All distances are 1: s = sqrt(4 / 2). Two degrees of freedom, t = 0.95 sqrt(2 / (1 - 0.95²)); at x̄ the
-    /// leverage is 1/4.
+    /// x = 0, 0, 2, 2 and y = 0, 2, 3, 5: means 1 and 5/2, Σ (x - x̄)² = 4, products 5/2 + 1/2 + 1/2 + 5/2 = 6: b = 3/2, a = 1. All
+    /// residuals are ±1: s = sqrt(4 / 2). Two degrees of freedom, t = 0.95 sqrt(2 / (1 - 0.95²)); at x̄ the leverage is 1/4.
     #[test]
     fn the_band_is_narrowest_at_the_mean() {
         let line = Line::fit(&[0.0, 0.0, 2.0, 2.0], &[0.0, 2.0, 3.0, 5.0]).unwrap();
@@ -119,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// b = r s_y / s_x, so slope and r have one sign, and the line goes through the means.
+        /// b = r s_y / s_x, so slope and r have one sign, and the line passes through the means.
         #[test]
         fn the_line_goes_through_the_means_in_the_direction_of_r(
             pairs in vec((-1e3..1e3_f64, -1e3..1e3_f64), 3..40),

@@ -1,8 +1,7 @@
 //! Limit of the agreement of two sweeps: the noise ceiling of a correlation.
 //!
-//! Spearman (1904), *The Proof and Measurement of Association between Two Things*, American Journal of Psychology 15,
-//! 72-101: the correlation of two measured quantities is that of the quantities themselves times the root of the product of
-//! their reliabilities.
+//! Spearman (1904), *The Proof and Measurement of Association between Two Things*, American Journal of Psychology 15, 72-101: measured
+//! quantities correlate as the quantities themselves, times the root of the product of the reliabilities.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -12,13 +11,13 @@ use crate::bootstrap::Interval;
 use crate::correlation::{pearson, spearman};
 use crate::{Error, Segments};
 
-/// Groups of segments that are left out in turn.
+/// Number of groups of segments, each of which is left out in turn.
 const GROUPS: usize = 20;
 
-/// Random deals of the segments into groups, over which variances are averaged: one deal moves the ends by 0.02 to 0.10.
+/// Number of random divisions into groups over which variances are averaged: one division moves the ends by 0.02 to 0.10.
 const DEALS: usize = 50;
 
-/// The same variants of one base, on one test set.
+/// A sweep: a base and its variants on one test set.
 #[derive(Debug, Clone, Copy)]
 pub struct Swept<'a> {
     /// The base.
@@ -27,40 +26,35 @@ pub struct Swept<'a> {
     pub variants: &'a [&'a Segments],
 }
 
-/// The 95 % intervals of Pearson's r between two sweeps, and of its noise ceiling.
+/// The 95% intervals of Pearson's r between two sweeps, and of its noise ceiling.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Intervals {
-    /// Of r; absent if it is undefined, 1 or -1, also where some segments are left out, or if a test set has a single segment.
+    /// Interval of r; `None` if r is undefined, 1 or -1, with or without some segments, or if a test set has a single segment.
     pub pearson: Option<Interval>,
-    /// Of the [`ceiling`], 0 to 1; absent where there is none.
+    /// Interval of the [`ceiling`], 0 to 1; `None` if it is undefined.
     pub ceiling: Option<Interval>,
 }
 
-/// The 95 % intervals of Pearson's r between the scores of two sweeps over the same variants on two test sets, and of its ceiling.
+/// Returns the 95% intervals of Pearson's r between the scores of two sweeps over common variants on two test sets, and of its ceiling.
 ///
-/// They speak of other test sets of the same kinds and sizes, whose segments are drawn at random, while the variants are
-/// fixed: of the r that such test sets show on average, which is what noise has left of the correlation of the variants'
-/// true scores ([`ceiling`]).
+/// They refer to other test sets of equal kind and size, with segments drawn at random and fixed variants: to the average r of such test
+/// sets, which is the correlation of the variants' true scores as attenuated by noise ([`ceiling`]).
 ///
-/// The ends of r are tanh(z ± 1.96 s), z = artanh r (Fisher 1921, Metron 1), and s² is made by the jackknife (Efron 1982, *The
-/// Jackknife, the Bootstrap and Other Resampling Plans*, Chapter 3): each side's segments are dealt into G = 20 groups, and
-/// z_g is z without group g, so the side's part is (G - 1) / G Σ (z_g - mean)². Resampling instead would add to the noise
-/// that draws r towards 0. s² is the mean over 50 deals.
+/// The ends of r are tanh(z ± 1.96 s), z = artanh r (Fisher 1921, Metron 1). s² is from the jackknife (Efron 1982, *The Jackknife, the
+/// Bootstrap and Other Resampling Plans*, Chapter 3): each side's segments are divided into G = 20 groups, z_g is z without group g, and
+/// the side contributes (G - 1) / G Σ (z_g - mean)². A bootstrap would add to the noise that pulls r towards 0. s² is the mean over 50
+/// divisions.
 ///
-/// The common effect of the noises of both sides is in both parts. It is taken off once, as far as the groups show it, which are
-/// also left out in pairs, one of each side (Efron and Stein 1981, *The Jackknife Estimate of Variance*, Annals of
-/// Statistics 9, 586-596), but s² is no smaller than either part. In simulation the interval then holds what it should in 94
-/// to 98 % of test sets.
+/// The interaction of the noise on both sides is in both terms. It is subtracted once, as far as the groups show it, by also leaving out
+/// pairs of groups, one of each side (Efron and Stein 1981, *The Jackknife Estimate of Variance*, Annals of Statistics 9, 586-596), but s²
+/// is no smaller than either term. In simulations the interval covers the mean r in 94 to 98% of test sets.
 ///
-/// The ends of the ceiling c are likewise those of ln(1 - c²), since 1 - c² is a ratio of variances on one axis (Bonett 2002, *Sample
-/// Size Requirements for Testing and Estimating Coefficient Alpha*, Journal of Educational and Behavioral Statistics 27); without
-/// a group, the reliabilities are those that Cronbach's alpha makes of the other groups.
+/// The ends of the ceiling c are computed likewise on the scale ln(1 - c²), since 1 - c² is a ratio of variances (Bonett 2002, *Sample Size
+/// Requirements for Testing and Estimating Coefficient Alpha*, Journal of Educational and Behavioral Statistics 27); without a group, the
+/// reliabilities are Cronbach's alpha of the other groups.
 ///
 /// - `reliabilities`: of both sides, by [`split_half`]
-/// - `seed`: deals the segments
-///
-/// # Errors
-/// If there are no segments, or a metric of two classes meets a class above 1.
+/// - `seed`: divides the segments into groups
 ///
 /// # Panics
 /// If the sweeps differ in their numbers of variants, or a variant covers other segments than its base or has another metric.
@@ -89,17 +83,17 @@ pub fn correlation_intervals(
     })
 }
 
-/// ln(1 - c²) of the ceiling c of these reliabilities; `None` where it is undefined.
+/// Returns ln(1 - c²) of the ceiling c of these reliabilities; `None` if it is undefined.
 fn log_noise([first, second]: [Option<f64>; 2]) -> Option<f64> {
     ceiling(first, second).map(|c| (1.0 - c * c).ln()).filter(|noise| noise.is_finite())
 }
 
-/// Of [`log_noise`], by the jackknife over the groups of both sides.
+/// Returns the jackknife variance of [`log_noise`] over the groups of both sides.
 ///
 /// - `without`: `[side][group]`, the side's reliability without the group
 fn ceiling_variance(without: [Vec<f64>; 2], whole: [Option<f64>; 2]) -> Option<f64> {
     let part = |side: usize| {
-        // Below 0 there is no less agreement than at 0.
+        // A negative reliability means no less agreement than 0.
         let noise = |own: &f64| (1.0 - own.max(0.0) * whole[1 - side]?).max(f64::MIN_POSITIVE).ln().into();
         let noises: Option<Vec<f64>> = without[side].iter().map(noise).collect();
         noises.map(|noises| jackknife(&noises))
@@ -108,14 +102,14 @@ fn ceiling_variance(without: [Vec<f64>; 2], whole: [Option<f64>; 2]) -> Option<f
 }
 
 impl Swept<'_> {
-    /// One for each deal.
+    /// Returns the scores without each group, for each division of the segments.
     ///
-    /// - `stream`: of the lots; test sets of one size must not be dealt alike
+    /// - `stream`: random stream; test sets of one size must be divided differently
     pub(crate) fn without_groups(self, seed: u64, stream: u64) -> Result<Vec<WithoutGroups>, Error> {
         let groups = GROUPS.min(self.base.len());
         let deal = |deal: usize| shuffled(self.base.len(), seed, 2 * deal as u64 + stream);
         let deals: Vec<Vec<usize>> = (0..DEALS).map(deal).collect();
-        // The last weighting of a deal leaves out no group.
+        // The last weighting of a division leaves out no group.
         let kept = |weighting: u64| {
             let (places, left_out) =
                 (&deals[weighting as usize / (groups + 1)], weighting as usize % (groups + 1));
@@ -135,17 +129,16 @@ impl Swept<'_> {
     }
 }
 
-/// Scores of the variants of a sweep for one deal of the segments into groups.
+/// Scores of a sweep's variants for one division of the segments into groups.
 pub(crate) struct WithoutGroups {
-    /// On the whole test set.
     whole: Vec<f64>,
     /// Without each group.
     without: Vec<Vec<f64>>,
 }
 
 impl WithoutGroups {
-    /// What each group adds to the scores of the variants, `[group][variant]`: the jackknife's pseudo-value G x - (G - 1) x without the
-    /// group, whose mean over the groups is the score.
+    /// Returns the contribution of each group to the scores of the variants, `[group][variant]`: the jackknife pseudo-value G x - (G - 1)
+    /// y, where y is the score x without the group. Its mean over the groups is the score.
     pub(crate) fn added(&self) -> Vec<Vec<f64>> {
         let groups = self.without.len() as f64;
         let of_group = |without: &Vec<f64>| -> Vec<f64> {
@@ -155,12 +148,12 @@ impl WithoutGroups {
         self.without.iter().map(of_group).collect()
     }
 
-    /// The reliability that all groups but one show, for each group; `None` with fewer than three groups, or where the scores of the
-    /// variants do not differ.
+    /// Returns the reliability according to all other groups, for each group; `None` with fewer than three groups, or if the variants have
+    /// equal scores.
     ///
-    /// Cronbach (1951), *Coefficient Alpha and the Internal Structure of Tests*, Psychometrika 16, 297-334: of K groups K / (K - 1)
-    /// (1 - Σ var x_g / var Σ x_g), the mean over all ways to halve them, where x_g is what group g adds. The formula of Spearman and
-    /// Brown makes of it that of all G groups.
+    /// Cronbach (1951), *Coefficient Alpha and the Internal Structure of Tests*, Psychometrika 16, 297-334: for K groups K / (K - 1) (1 - Σ
+    /// var x_g / var Σ x_g), the mean over all ways to halve them, where x_g is the contribution of group g. The Spearman-Brown formula
+    /// extends it to all G groups.
     fn reliabilities(&self) -> Option<Vec<f64>> {
         let (groups, added) = (self.without.len() as f64, self.added());
         let total: Vec<f64> =
@@ -177,7 +170,7 @@ impl WithoutGroups {
     }
 }
 
-/// Of z; `None` where a z is undefined, or where there are no two groups.
+/// Returns the variance of z; `None` if a z is undefined, or with fewer than two groups.
 fn variance(first: &WithoutGroups, second: &WithoutGroups) -> Option<f64> {
     if first.without.len().min(second.without.len()) < 2 {
         return None;
@@ -193,17 +186,16 @@ fn variance(first: &WithoutGroups, second: &WithoutGroups) -> Option<f64> {
     Some((parts.0 + parts.1 - shared).max(parts.0).max(parts.1))
 }
 
-/// The variance of a statistic by the values that it has without each unit (Efron 1982).
+/// Returns the jackknife variance of a statistic from its values without each unit (Efron 1982).
 pub(crate) fn jackknife(without: &[f64]) -> f64 {
     inflation(without.len()) * squares(without)
 }
 
-/// Factor of the squares of the jackknife.
+/// Returns the factor of the sum of squares in the jackknife variance.
 fn inflation(groups: usize) -> f64 {
     (groups - 1) as f64 / groups as f64
 }
 
-/// Σ (z_g - mean)²
 fn squares(z: &[f64]) -> f64 {
     let mean = mean(z);
     z.iter().map(|z| (z - mean).powi(2)).sum()
@@ -223,14 +215,13 @@ fn squares_of_both(z: &[Vec<f64>]) -> f64 {
     z.iter().zip(&rows).map(of_row).sum()
 }
 
-/// artanh r; `None` where r is undefined, 1 or -1, which have no z.
+/// Returns artanh r; `None` if r is undefined, 1 or -1.
 fn fisher_z(first: &[f64], second: &[f64]) -> Option<f64> {
     let r = pearson(first, second).ok()?.coefficient;
-    // Rounding must not make a number of an infinity.
+    // Rounding must not turn infinity into a finite number.
     (1.0 - r.abs() > 1e-12).then(|| r.atanh())
 }
 
-/// All places of a test set, by lot.
 fn shuffled(segments: usize, seed: u64, stream: u64) -> Vec<usize> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(stream);
@@ -239,16 +230,12 @@ fn shuffled(segments: usize, seed: u64, stream: u64) -> Vec<usize> {
     places
 }
 
-/// The reliability of a sweep's differences, 0 to 1: the share of their variance over the variants that another test set
-/// of the same kind would show again.
+/// Returns the reliability of a sweep's differences, 0 to 1: the share of their variance over the variants that another test set of this
+/// kind would show too.
 ///
-/// The test set is divided into halves at random `splits` times; r is the mean correlation of the differences on both
-/// halves, and 2 r / (1 + r) that of two whole test sets (Spearman 1910; Brown 1910, British Journal of Psychology 3); 0
-/// where the halves disagree.
-/// Absent with fewer than three variants, or where they do not differ on a half.
-///
-/// # Errors
-/// If there are no segments, or a metric of two classes meets a class above 1.
+/// The test set is divided into random halves `splits` times; r is the mean correlation of the differences on both halves, and 2 r / (1 +
+/// r) the correlation of two whole test sets (Spearman 1910; Brown 1910, British Journal of Psychology 3); 0 if the halves disagree. `None`
+/// with fewer than three variants, or if they do not differ on a half.
 ///
 /// # Panics
 /// If a variant covers other segments than the base or has another metric.
@@ -257,11 +244,11 @@ pub fn split_half(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<f
     let of_split = |(one, other): (&Vec<f64>, &Vec<f64>)| Some(pearson(one, other).ok()?.coefficient);
     let coefficients: Option<Vec<f64>> = first.iter().zip(&second).map(of_split).collect();
     let mean = coefficients.filter(|found| !found.is_empty()).map(|found| mean(&found));
-    // A share of variance is not negative.
+    // a share of variance is not negative
     Ok(mean.map(|r| r.max(0.0)).map(|r| 2.0 * r / (1.0 + r)))
 }
 
-/// The differences of the variants on both halves of the test set, each `[split][variant]`; absent where a half has no segment.
+/// Returns the differences of the variants on both halves of the test set, each `[split][variant]`; `None` with a single segment.
 fn halves(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<[Vec<Vec<f64>>; 2]>, Error> {
     let Swept { base, variants } = sweep;
     let half = base.len() / 2;
@@ -277,15 +264,11 @@ fn halves(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<[Vec<Vec<
     })))
 }
 
-/// Mean Spearman's rho between the differences that each two sweeps show on different halves of one test set, `[sweep][sweep]`: on
-/// the diagonal that of a sweep with itself, so that the root of the product of two such is the most that noise allows. Unlike
-/// a correlation over the same segments, none of them counts noise that both sides share as agreement. Absent where a sweep's
-/// variants do not differ on a half.
+/// Returns the mean Spearman's rho between the differences of each two sweeps on different halves of one test set, `[sweep][sweep]`. The
+/// diagonal is a sweep with itself: the root of the product of two such entries is the maximum that noise allows. Unlike a correlation on
+/// common segments, none of them counts noise that both sides share as agreement. `None` if a sweep's variants do not differ on a half.
 ///
-/// - `sweeps`: for each the draws of it, whose differences are averaged; all over the same variants and segments
-///
-/// # Errors
-/// If there are no segments, or a metric of two classes meets a class above 1.
+/// - `sweeps`: draws of each sweep, whose differences are averaged; all with common variants and segments
 ///
 /// # Panics
 /// If a variant covers other segments than its base or has another metric.
@@ -303,7 +286,7 @@ pub fn across_halves(
             };
             let added = match sum {
                 None => found,
-                // ranks of a sum are those of the mean
+                // the ranks of a sum equal the ranks of the mean
                 Some(mut sum) => {
                     let terms = found.iter().flatten().flatten();
                     sum.iter_mut().flatten().flatten().zip(terms).for_each(|(sum, term)| *sum += term);
@@ -327,8 +310,8 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The greatest correlation that two sweeps of these reliabilities can be expected to show: the root of their product.
-/// Absent if one of them is not above 0: then noise is all there is.
+/// Returns the noise ceiling: the maximum expected correlation of two sweeps with these reliabilities, the root of their product. `None` if
+/// one of them is not above 0, because then all is noise.
 pub fn ceiling(first: Option<f64>, second: Option<f64>) -> Option<f64> {
     let (first, second) = (first?, second?);
     (first > 0.0 && second > 0.0).then(|| (first * second).sqrt())
@@ -340,7 +323,7 @@ mod tests {
     use crate::classification::{ClassificationMetric, Outcome};
     use rand::Rng;
 
-    /// `variants` of 400 examples: variant v is wrong on each with probability `rate(v)`, by lot.
+    /// Variants on 400 segments: variant v is wrong on each with probability `rate(v)`.
     fn sweep(variants: usize, rate: impl Fn(usize) -> f64, seed: u64) -> (Segments, Vec<Segments>) {
         let mut lot = ChaCha8Rng::seed_from_u64(seed);
         let mut side = |rate: f64| {
@@ -354,8 +337,8 @@ mod tests {
         split_half(Swept { base, variants: &variants.iter().collect::<Vec<_>>() }, 50, 3).unwrap()
     }
 
-    /// Two groups, of which only those of the first side change r: the jackknife's (2 - 1) / 2 times the squares, which are
-    /// 2 (d / 2)² for a difference of d.
+    /// Only the two groups of the first side change r: the jackknife has (2 - 1) / 2 times the squares, which are 2 (d / 2)² for a
+    /// difference of d.
     #[test]
     fn the_jackknife_scales_with_its_groups() {
         let second = vec![1.0, 2.0, 3.0, 5.0];
@@ -367,7 +350,7 @@ mod tests {
         assert!((found - difference.powi(2) / 4.0).abs() < 1e-12, "{found}");
     }
 
-    /// Rates from 0.02 to 0.5 differ far more than their errors, at most 0.025; equal rates differ by chance alone.
+    /// Rates from 0.02 to 0.5 differ far more than their errors of at most 0.025; equal rates differ by chance alone.
     #[test]
     fn real_differences_are_reliable_and_noise_is_not() {
         let real = reliability(&sweep(25, |variant| 0.02 * (variant + 1) as f64, 1)).unwrap();
@@ -378,9 +361,8 @@ mod tests {
         assert_eq!((ceiling(Some(0.0), Some(0.5)), ceiling(None, Some(0.5))), (None, None));
     }
 
-    /// With variance v of the true rates and error variance e, the reliability of 400 examples is v / (v + e): rates 0.1 and
-    /// 0.14, half each, have v = 0.0004, and e = 0.12 * 0.88 / 400 (about) = 0.000264: 0.60. Of 300 variants the estimate is
-    /// within 0.1.
+    /// With variance v of the true rates and error variance e, the reliability of 400 segments is v / (v + e). Rates of 0.1 and 0.14, half
+    /// each, have v = 0.0004 and e = 0.12 * 0.88 / 400 (about) = 0.000264: 0.60. With 300 variants the estimate is within 0.1.
     #[test]
     fn reliability_is_the_share_of_true_variance() {
         let found = reliability(&sweep(300, |variant| if variant % 2 == 0 { 0.1 } else { 0.14 }, 5)).unwrap();
@@ -409,7 +391,7 @@ mod tests {
         intervals(first, second).pearson
     }
 
-    /// Rates from 0.02 to 0.5 on 400 examples leave hardly any noise.
+    /// Rates from 0.02 to 0.5 on 400 segments leave hardly any noise.
     #[test]
     fn clear_differences_give_a_short_interval() {
         let clear = |seed| sweep(25, |variant| 0.02 * (variant + 1) as f64, seed);
@@ -435,8 +417,7 @@ mod tests {
     const HEADS: usize = 25;
     const EXAMPLES: usize = 200;
 
-    /// Error rates around 0.25, where the error of a rate has the variance 0.25 * 0.75 / 200: evenly spread, with `effects`
-    /// times that variance.
+    /// Error rates evenly spread around 0.25, with `effects` times the error variance of a rate, 0.25 * 0.75 / 200.
     fn rates(effects: f64) -> impl Fn(usize) -> f64 {
         // HEADS evenly spaced numbers have the variance (HEADS² - 1) / 12.
         let spread = (12.0 / (HEADS * HEADS - 1) as f64).sqrt();
@@ -444,7 +425,7 @@ mod tests {
         move |head| 0.25 + scale * (head as f64 - (HEADS - 1) as f64 / 2.0)
     }
 
-    /// The z of two test sets, by their numbers of errors alone.
+    /// Returns z between two test sets, drawn as numbers of errors.
     fn drawn_z(rate: &impl Fn(usize) -> f64, lot: &mut ChaCha8Rng) -> f64 {
         let mut side = || -> Vec<f64> {
             let mut errors = |head| (0..EXAMPLES).filter(|_| lot.random::<f64>() < rate(head)).count();
@@ -454,10 +435,10 @@ mod tests {
         fisher_z(&first, &second).unwrap()
     }
 
-    /// The share of pairs of test sets whose intervals hold the mean z and the true ceiling, with effects of no, the same and four
-    /// times the variance of the noise. The mean over 2,000 pairs has an error of less than 0.01, a twentieth of the spread of z; the
-    /// share of 200 has one of sqrt(0.05 * 0.95 / 200) = 0.015. Intervals from resampled scores held z in 0.90. The ceiling is the
-    /// share of the effects in the variance over heads, which has HEADS - 1 degrees of freedom; without effects there is none.
+    /// The share of pairs of test sets whose intervals contain the mean z and the true ceiling, with effects of 0, 1 and 4 times the
+    /// variance of the noise. The mean over 2,000 pairs has an error below 0.01, a twentieth of the spread of z; the share of 200 has an
+    /// error of sqrt(0.05 * 0.95 / 200) = 0.015. Intervals from resampled scores contained z in only 90%. The ceiling is the effects' share
+    /// of the variance over heads, which has HEADS - 1 degrees of freedom; without effects there is none.
     #[test]
     fn the_intervals_hold_the_mean_z_of_test_sets_and_the_ceiling() {
         for effects in [0.0, 1.0, 4.0] {

@@ -1,11 +1,11 @@
-//! Runs of one recipe that differ in their seed alone: how far they agree on what masking each head costs, and which heads differ.
+//! Agreement of runs that differ only in their seed: on the cost of masking each head, and on which heads differ.
 //!
-//! Only runs that start from one checkpoint can be compared head by head. In models that are trained from scratch, heads have no
-//! identity across runs: two heads share a number by chance.
+//! Only runs from one checkpoint can be compared head by head. In models trained from scratch, heads have no identity across runs: two
+//! heads share a number by chance.
 //!
-//! All runs are scored on the same segments, whose noise they share. A correlation over the same segments counts that noise as
-//! agreement. So one run is correlated on some segments with another run on others, and the result is divided by the same quantity
-//! within runs, which is Spearman's correction for attenuation with Cronbach's (1951) mean over all ways to divide the test set.
+//! All runs are scored on common segments and share their noise, which a correlation over these segments would count as agreement.
+//! Therefore one run is correlated on some segments with another run on others, and the result is divided by the corresponding quantity
+//! within runs: Spearman's correction for attenuation, with Cronbach's (1951) mean over all ways to divide the test set.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
@@ -14,41 +14,37 @@ use crate::bootstrap::{Interval, draw};
 use crate::reliability::{Swept, jackknife, mean};
 use crate::{Error, Segments};
 
-/// Resamples that give the covariances of heterogeneity tests.
 const RESAMPLES: usize = 2_000;
 
-/// The effects of heads vary more than by chance if the variance that segments agree on exceeds so many of its standard errors.
+/// Effects of heads vary more than by chance if their variance on which segments agree exceeds this number of standard errors.
 const SIGNAL: f64 = 2.0;
 
-/// How far runs agree on what masking their heads costs.
+/// Agreement of runs on the cost of masking their heads.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Agreement {
-    /// The test set does not show that heads differ at all, so there is nothing on which runs could agree.
+    /// The test set does not show that heads differ at all, so there is nothing to agree on.
     NoSignal,
-    /// It does.
+    /// The test set shows that heads differ.
     Found {
-        /// Correlation between two runs of what their heads truly cost, noise of the test set removed: the mean covariance of two runs
-        /// over the mean variance. Sampling error can move it beyond 1.
+        /// Correlation of the true costs of heads between two runs, with the noise of the test set removed: mean covariance of two runs
+        /// over mean variance. Sampling error can move it beyond 1.
         correlation: f64,
-        /// Its 95% interval over other runs and other test sets of the same size; `None` with two runs, beyond ±0.995, or if a run has too
-        /// little signal.
+        /// 95% interval over other runs and other test sets of equal size; `None` with two runs, beyond ±0.995, or if a run has too little
+        /// signal.
         interval: Option<Interval>,
-        /// The correlation of each two runs.
+        /// Correlation of each two runs.
         pairs: Vec<f64>,
     },
 }
 
-/// Correlates what masking the same heads costs in several runs; `None` with fewer than two runs, three heads, or three segments.
+/// Correlates the costs of masking heads between runs; `None` with fewer than two runs, three heads, or three segments.
 ///
-/// The segments are dealt into G = 20 groups, and C_ab is the mean over groups g ≠ h of the covariance over heads of run a on group g
-/// with run b on group h. The correlation is the mean C_ab of two runs over the mean C_aa, averaged over 50 deals. It has a signal if
-/// the mean C_aa is at least twice its standard error, by the jackknife over groups.
+/// The segments are divided into G = 20 groups, and C_ab is the mean over groups g ≠ h of the covariance over heads of run a on group g
+/// with run b on group h. The correlation is the mean C_ab of two runs over the mean C_aa, averaged over 50 divisions. There is a signal if
+/// the mean C_aa is more than twice its standard error, by the jackknife over groups.
 ///
-/// The interval is tanh(z ± t s), z = artanh r (Fisher 1921), with the t quantile of one degree of freedom less than there are runs.
-/// s² adds the jackknife over runs, for other seeds, and the jackknife over groups, for other segments.
-///
-/// # Errors
-/// If the runs have different numbers of heads or segments, there are no segments, or a metric of two classes meets a class above 1.
+/// The interval is tanh(z ± t s), z = artanh r (Fisher 1921), with the t quantile for one degree of freedom fewer than runs. s² adds the
+/// jackknife over runs, for other seeds, and the jackknife over groups, for other segments.
 ///
 /// # Panics
 /// If a variant covers other segments than its base or has another metric.
@@ -97,10 +93,10 @@ pub fn agreement(runs: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Err
 /// `[run][run]`
 type Matrix = Vec<Vec<f64>>;
 
-/// Covariances over heads of each two runs on different groups of segments.
+/// Covariances over heads of each two runs, on different groups of segments.
 struct Covariances {
     whole: Matrix,
-    /// Without each group.
+    /// `[group]`, without this group.
     without: Vec<Matrix>,
 }
 
@@ -118,7 +114,7 @@ impl Covariances {
         };
         for (a, one) in added.iter().enumerate() {
             for (b, other) in added.iter().enumerate() {
-                // of group g of one run with group h of the other
+                // [group of the first run, group of the second run]
                 let of_pairs: Vec<Vec<f64>> =
                     one.iter().map(|of_g| other.iter().map(|of_h| dot(of_g, of_h)).collect()).collect();
                 let row = |g: usize| of_pairs[g].iter().sum::<f64>() - of_pairs[g][g];
@@ -135,7 +131,7 @@ impl Covariances {
     }
 }
 
-/// The mean covariance of two different ones of these runs over their mean variance; NaN if that is not above 0.
+/// Returns the mean covariance of two different runs over their mean variance; NaN if the variance is not above 0.
 fn correlation(covariances: &Matrix, runs: &[usize]) -> f64 {
     let own = mean(&runs.iter().map(|&run| covariances[run][run]).collect::<Vec<_>>());
     let pairs = runs
@@ -145,12 +141,12 @@ fn correlation(covariances: &Matrix, runs: &[usize]) -> f64 {
     if own > 0.0 { shared / own } else { f64::NAN }
 }
 
-/// Fisher's z, finite also if sampling error moves a correlation to 1 and beyond; NaN without a signal.
+/// Returns Fisher's z, finite even if sampling error moves a correlation to 1 or beyond; NaN without a signal.
 fn fisher_z(correlation: f64) -> f64 {
     correlation.clamp(-LARGEST, LARGEST).atanh()
 }
 
-/// Correlations beyond this have no interval.
+/// Largest correlation that has an interval.
 const LARGEST: f64 = 0.995;
 
 fn dot(one: &[f64], other: &[f64]) -> f64 {
@@ -167,28 +163,21 @@ fn mean_of(deals: &[Covariances], matrix: impl Fn(&Covariances) -> Matrix) -> Ma
     sum
 }
 
-/// Whether masking one head costs different amounts in different runs.
+/// Test of whether masking one head has different costs in different runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heterogeneity {
-    /// P-value of the Wald test that the head costs the same in all runs.
+    /// P-value of the Wald test that the cost is equal in all runs.
     pub p_value: f64,
     /// The p-value adjusted by Holm over the heads.
     pub p_adjusted: f64,
 }
 
-/// Tests for each head whether masking it costs the same in all runs, in the order of the variants.
+/// Tests for each head whether masking it has equal costs in all runs, in the order of the variants.
 ///
 /// Wald test: with the costs x in k runs, their covariance V from bootstrap resamples of the segments that all runs share, and the
-/// contrasts C of each run with the first, W = (C x)ᵀ (C V Cᵀ)⁻¹ (C x). Its distribution is that of Hotelling's T² on n segments
-/// (Hotelling 1931, Annals of Mathematical Statistics 2): since V has the divisor n² and not n (n - 1), (n - p) / (p n) W is F with p and
-/// n - p degrees of freedom, p = k - 1.
-/// Contrasts that do not vary count for none.
-///
-/// # Errors
-/// As for [`agreement`].
-///
-/// # Panics
-/// As for [`agreement`].
+/// contrasts C of each run with the first, W = (C x)ᵀ (C V Cᵀ)⁻¹ (C x). Its distribution is that of Hotelling's T² on n segments (Hotelling
+/// 1931, Annals of Mathematical Statistics 2): since V has the divisor n² and not n (n - 1), (n - p) / (p n) W is F with p and n - p
+/// degrees of freedom, p = k - 1. Contrasts that do not vary are ignored.
 pub fn heterogeneity(runs: &[Swept<'_>], seed: u64) -> Result<Vec<Heterogeneity>, Error> {
     check_shapes(runs)?;
     let Some(heads) = runs.first().map(|run| run.variants.len()).filter(|_| runs.len() > 1) else {
@@ -201,9 +190,9 @@ pub fn heterogeneity(runs: &[Swept<'_>], seed: u64) -> Result<Vec<Heterogeneity>
     Ok(p_values.into_iter().zip(adjusted).map(of).collect())
 }
 
-/// Changes of the score of one run.
+/// Effects of masking the heads of one run.
 struct Costs {
-    /// Of each head on the test set.
+    /// `[head]`
     on_test_set: Vec<f64>,
     /// `[head][resample]`
     resampled: Vec<Vec<f64>>,
@@ -222,7 +211,6 @@ impl Costs {
     }
 }
 
-/// P-value of the Wald test for one head.
 fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
     let contrast = |run: &Costs| -> (f64, Vec<f64>) {
         let resampled =
@@ -234,7 +222,7 @@ fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
         let mean = mean(resampled);
         resampled.iter_mut().for_each(|own| *own -= mean);
     }
-    // Gram-Schmidt: each contrast less what those before it explain
+    // Gram-Schmidt: each contrast minus its projection on the preceding ones
     let (mut statistic, mut degrees) = (0.0, 0);
     let mut before: Vec<(f64, Vec<f64>, f64)> = Vec::new();
     for (mut difference, mut resampled) in contrasts {
@@ -279,8 +267,8 @@ mod tests {
         (0..12).map(|_| lots.random::<f64>()).sum::<f64>() - 6.0
     }
 
-    /// A base and `[run][head]`: documents of ten tokens. What a head costs in a run has the variance 1, of which runs share `common`.
-    /// Each document adds noise with the deviation `noise`, which is the same in all runs.
+    /// Returns a base and `[run][head]`, documents of ten tokens. The cost of a head in a run has variance 1, of which runs share `common`.
+    /// Each document adds noise with standard deviation `noise`, which is equal in all runs.
     fn simulated(
         lots: &mut ChaCha8Rng,
         runs: usize,
@@ -292,7 +280,7 @@ mod tests {
             Segments::Nats((0..DOCUMENTS).map(document).collect())
         };
         let base = documents(&mut |_| 90.0);
-        // the mean 0 and the variance 1 exactly, so that these heads have the correlation `common`
+        // mean exactly 0 and variance exactly 1, so that these heads have the correlation `common`
         let drawn: Vec<f64> = (0..HEADS).map(|_| normal(lots)).collect();
         let center = mean(&drawn);
         let spread = mean(&drawn.iter().map(|own| (own - center).powi(2)).collect::<Vec<_>>()).sqrt();
@@ -319,8 +307,8 @@ mod tests {
         with_swept(simulated, |swept| agreement(swept, 1).unwrap().unwrap())
     }
 
-    /// Noise with the deviation 8 / √60 of 60 documents, shared by all runs, would make runs without anything in common agree with
-    /// r = 0.5; the correction leaves 0 on average, and the interval contains 0.
+    /// Noise with the standard deviation 8 / √60 over 60 documents, shared by all runs, would make unrelated runs agree with r = 0.5. The
+    /// correction leaves 0 on average, and the interval contains 0.
     #[test]
     fn noise_that_runs_share_is_not_agreement() {
         let mut lots = ChaCha8Rng::seed_from_u64(3);
@@ -340,7 +328,7 @@ mod tests {
         assert!(held as f64 >= 0.93 * f64::from(found), "{held} of {found}");
     }
 
-    /// The correlation of what heads truly cost lies in the interval in at least 93 of 100 simulations.
+    /// The interval contains the true correlation of costs in at least 93 of 100 simulations.
     #[test]
     fn the_interval_contains_the_true_correlation() {
         for (runs, common, seed, widest) in [(3, 0.5, 5, 1.9), (5, 0.5, 6, 1.0), (8, 0.8, 7, 0.5)] {
@@ -361,7 +349,7 @@ mod tests {
         }
     }
 
-    /// No head costs anything but noise.
+    /// Heads cost nothing apart from noise.
     #[test]
     fn noise_alone_is_no_signal() {
         let mut lots = ChaCha8Rng::seed_from_u64(9);
@@ -378,8 +366,8 @@ mod tests {
         assert!(silent >= 44, "{silent} of 50");
     }
 
-    /// Holm's p-values over 40 heads: without any difference between runs at most 5% of families have one below 0.05, up to two
-    /// standard errors of 200 families; a head that costs 5 standard errors more in one run is found.
+    /// Holm's p-values over 40 heads: without differences between runs at most 5% of families have one below 0.05, plus two standard errors
+    /// of 200 families; a head that costs 5 standard errors more in one run is found.
     #[test]
     fn heads_that_differ_between_runs_are_found_and_others_not() {
         let mut lots = ChaCha8Rng::seed_from_u64(11);
@@ -413,7 +401,7 @@ mod tests {
         assert!((0..HEADS).all(|head| head == 7 || found[head].p_value == 1.0));
     }
 
-    /// Two runs with the differences -20.5, -19.5, ..., 38.5 of one head: Student's t of their mean 9, whose variance is that of the
+    /// Two runs whose difference in one head is -20.5, -19.5, ..., 38.5: Student's t of the mean 9, whose variance is the variance of the
     /// numbers 1 to 60, 60 * 61 / 12, over 60.
     #[test]
     fn the_wald_statistic_of_two_runs_is_the_squared_t() {

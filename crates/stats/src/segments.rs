@@ -1,4 +1,4 @@
-//! Known facts of the segments of a test set, whatever the metric.
+//! Statistics of the segments of a test set, for any metric.
 
 use crate::bleu::{self, BleuStatistics};
 use crate::bootstrap::{Interval, Resampled, Scores, paired_bootstrap, weighted};
@@ -17,33 +17,33 @@ use crate::{Cell, Error, Metric};
 pub enum Segments {
     /// Sufficient statistics of corpus BLEU.
     Bleu(Vec<BleuStatistics>),
-    /// Right and predicted classes, and the metric over them.
+    /// True and predicted classes, and their metric.
     Classes(Vec<Outcome>, ClassificationMetric),
     /// Nats and lengths of documents.
     Nats(Vec<NatsStatistics>),
-    /// Counts of generated texts, and the metric over them.
+    /// Counts of generated texts, and their metric.
     Texts(Vec<Vec<u32>>, TextMetric),
-    /// True and predicted numbers, and the metric over them.
+    /// True and predicted numbers, and their metric.
     Estimates(Vec<Estimate>, CorrelationMetric),
-    /// Real numbers, and what they are: the score is their mean.
+    /// Real numbers, and the metric that averages them.
     Means(Vec<Mean>, MeanMetric),
 }
 
-/// A segment as it is stored: one number for each of [`Metric::columns`].
+/// A stored segment: one number for each of [`Metric::columns`].
 pub type Cells = Vec<Cell>;
 
 impl Segments {
-    /// Log-odds of the right choice of each question, in nats: its log-probability less that of any other choice. Of two choices it is
-    /// the difference of their log-probabilities. In single precision, which is what files store.
+    /// Builds segments from the log-odds of the right choice of each question, in nats: its log-probability minus the log of the total
+    /// probability of all other choices. In single precision, as in files.
     pub fn log_odds(questions: impl IntoIterator<Item = f32>) -> Self {
         let means = questions.into_iter().map(|log_odds| Mean::of(log_odds.into()));
         Self::Means(means.collect(), MeanMetric::LogOdds)
     }
 
-    /// Reads stored segments.
+    /// Builds segments from stored ones.
     ///
     /// # Errors
-    /// If one has not a number for each column, or a document cannot be.
+    /// If a segment does not have a number for each column, or its numbers are impossible.
     pub fn from_cells(metric: Metric, segments: &[Cells]) -> Result<Self, Error> {
         let fault = || {
             let (name, columns) = (metric.name(), metric.columns().len());
@@ -102,10 +102,7 @@ impl Segments {
         })
     }
 
-    /// A segment as it is stored.
-    ///
-    /// # Panics
-    /// If there is no such segment.
+    /// Returns the numbers to store for a segment.
     pub fn cells(&self, segment: usize) -> Cells {
         match self {
             Self::Bleu(segments) => {
@@ -129,7 +126,7 @@ impl Segments {
         }
     }
 
-    /// The metric that makes a score of them.
+    /// Returns their metric.
     pub fn metric(&self) -> Metric {
         match self {
             Self::Bleu(_) => Metric::Bleu,
@@ -141,7 +138,7 @@ impl Segments {
         }
     }
 
-    /// Sizes of the segments, if the score is a sum over segments divided by the sum of their sizes: tokens for nats, numbers for means.
+    /// Returns the sizes of the segments if the score is a sum over them divided by the sum of sizes: tokens for nats, numbers for means.
     pub(crate) fn sizes(&self) -> Option<Vec<f64>> {
         match self {
             Self::Nats(documents) => Some(documents.iter().map(|own| own.tokens().into()).collect()),
@@ -150,15 +147,14 @@ impl Segments {
         }
     }
 
-    /// `true` if the score is such a mean of real numbers.
     pub(crate) fn is_mean(&self) -> bool {
         matches!(self, Self::Nats(_) | Self::Means(..))
     }
 
-    /// Returns the segments with those at these places replaced by others, in their order.
+    /// Replaces the segments at these indices by others, in their order.
     ///
     /// # Panics
-    /// If there are not as many others, they have another metric, or a place is beyond the last segment.
+    /// If the number of others differs, they have another metric, or an index is out of range.
     #[must_use]
     pub fn with(mut self, places: &[usize], others: &Self) -> Self {
         fn replace<T: Clone>(all: &mut [T], places: &[usize], others: &[T]) {
@@ -177,10 +173,7 @@ impl Segments {
         self
     }
 
-    /// Returns the segments at these places.
-    ///
-    /// # Panics
-    /// If a place is beyond the last segment.
+    /// Returns the segments at these indices.
     #[must_use]
     pub fn at(&self, places: &[usize]) -> Self {
         fn chosen<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
@@ -196,12 +189,12 @@ impl Segments {
         }
     }
 
-    /// Returns texts of which neighbouring segments are parts, as one segment each. Of nats and BLEU alone; other segments stay.
+    /// Sums neighbouring segments into one segment per text, for nats and BLEU; other segments stay unchanged.
     ///
-    /// - `clusters`: numbers of segments of the texts
+    /// - `clusters`: number of segments of each text
     ///
     /// # Panics
-    /// If they are not those of all segments.
+    /// If these do not add up to the number of segments.
     #[must_use]
     pub fn clustered(&self, clusters: &[usize]) -> Self {
         fn summed<T>(all: &[T], clusters: &[usize], sum: impl Fn(&[T]) -> T) -> Vec<T> {
@@ -221,7 +214,7 @@ impl Segments {
         }
     }
 
-    /// Number of segments.
+    /// Returns the number of segments.
     pub fn len(&self) -> usize {
         match self {
             Self::Bleu(segments) => segments.len(),
@@ -233,12 +226,11 @@ impl Segments {
         }
     }
 
-    /// `true` if there is none.
+    /// Returns true without segments.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The segments as their metric counts them.
     pub(crate) fn counted(&self) -> Result<Counted, Error> {
         if self.is_empty() {
             return Err(Error::empty());
@@ -256,8 +248,8 @@ impl Segments {
         })
     }
 
-    /// Estimate of how far the score moves if this share of the segments changes: of two classes, predictions of one kind are
-    /// turned round; of other metrics each segment takes along what it adds on average.
+    /// Estimates how far the score moves if this share of the segments changes: for two-class metrics by flipping predictions in one cell
+    /// of the confusion matrix, for other metrics as if each changed segment took away its average contribution.
     pub(crate) fn reach(&self, share: f64) -> Result<Interval, Error> {
         let counted = self.counted()?;
         if let Self::Classes(_, ClassificationMetric::F1 { .. } | ClassificationMetric::Matthews) = self {
@@ -272,23 +264,20 @@ impl Segments {
         Ok(Interval { low: -most, high: most })
     }
 
-    /// `true` if the score is a correlation that does not exist, since predictions do not vary, so that 0 stands for it.
+    /// Returns true if the score is an undefined correlation, reported as 0, because predictions do not vary.
     pub fn is_undefined(&self) -> bool {
         matches!(self, Self::Estimates(estimates, metric) if !metric.exists(estimates))
     }
 
-    /// The score of the test set, in the unit of the metric.
+    /// Returns the score of the test set, in the unit of the metric.
     ///
     /// # Errors
-    /// If there are no segments, or a metric of two classes meets a class above 1.
+    /// If there are no segments, or a two-class metric meets a class above 1.
     pub fn score(&self) -> Result<f64, Error> {
         Ok(self.counted()?.score())
     }
 
-    /// The paired bootstrap of `variants` against this base: [`paired_bootstrap`].
-    ///
-    /// # Errors
-    /// If there are no segments, a metric of two classes meets a class above 1, or a score is not finite.
+    /// Compares `variants` with this base by [`paired_bootstrap`].
     ///
     /// # Panics
     /// If a variant covers other segments or has another metric.
@@ -297,7 +286,7 @@ impl Segments {
         paired_bootstrap(&base, &variants, testing)
     }
 
-    /// Scores with each segment counted as often as `drawn` names it, under each of `weightings`.
+    /// Scores base and variants with each segment counted as often as `drawn` yields it, for each of `weightings`.
     pub(crate) fn weighted<I: IntoIterator<Item = usize>>(
         &self,
         variants: &[&Self],
@@ -308,10 +297,7 @@ impl Segments {
         Ok(weighted(&base, &variants, weightings, drawn))
     }
 
-    /// This base and its variants as their metric counts them.
-    ///
-    /// # Panics
-    /// As for [`resampled`](Self::resampled).
+    /// Returns the sufficient statistics of this base, and the differences of its variants.
     pub(crate) fn beside(&self, variants: &[&Self]) -> Result<(Counted, Vec<Variant>), Error> {
         let base = self.counted()?;
         let paired = |variant: &&Self| {
@@ -323,7 +309,7 @@ impl Segments {
     }
 
     /// # Panics
-    /// If the other one covers other segments or has another metric.
+    /// If the other covers other segments or has another metric.
     pub(crate) fn assert_paired(&self, other: &Self) {
         assert_eq!(self.metric(), other.metric(), "paired systems must have the same metric");
         assert_eq!(self.len(), other.len(), "paired systems must cover the same segments");
@@ -413,7 +399,7 @@ mod tests {
         assert_eq!(of_texts.score(), Segments::Bleu([4, 5, 6].map(bleu).to_vec()).score(), "sums of sums");
     }
 
-    /// Adding what a variant changes to the sums of its base rounds otherwise than adding up the variant.
+    /// Adding a variant's changes to the sums of the base has other rounding errors than summing the variant.
     #[test]
     fn a_resampled_score_is_the_measured_one_to_the_last_bit() {
         let base = documents(&[(1e6, 7), (0.1, 2), (0.3, 3), (1e-7, 5)]);
@@ -429,7 +415,7 @@ mod tests {
         let _ = documents(&[(1.0, 2)]).beside(&[&documents(&[(1.0, 3)])]);
     }
 
-    /// Of two right and two wrong, the variant mends one: 50 and 75 of 100, as the metric itself says.
+    /// Of two right and two wrong predictions, the variant corrects one: accuracies of 50% and 75%.
     #[test]
     fn an_accuracy_can_be_resampled_too() {
         let [base, variant] = [[1, 1, 0, 0], [1, 1, 1, 0]]

@@ -1,21 +1,21 @@
 //! Group-sequential tests: looks at a growing sample, and bounds that keep the error over all looks.
 //!
-//! Lan and DeMets (1983), *Discrete Sequential Boundaries for Clinical Trials*, Biometrika 70, 659-663: a spending function distributes
-//! the error over looks by the share of the information that is there, so that neither the number of looks nor their times need be
-//! planned. Critical values by the recursive integration of Armitage, McPherson and Rowe (1969), *Repeated Significance Tests on
-//! Accumulating Data*, Journal of the Royal Statistical Society A 132, 235-244. Intervals with these critical values are repeated
-//! confidence intervals (Jennison and Turnbull 1989, *Interim Analyses: the Repeated Confidence Interval Approach*, Journal of the
-//! Royal Statistical Society B 51, 305-334): they hold whatever makes the sampling stop.
+//! Lan and DeMets (1983), *Discrete Sequential Boundaries for Clinical Trials*, Biometrika 70, 659-663: a spending function distributes the
+//! error over looks by the fraction of information available, so neither the number of looks nor their times need planning. Critical values
+//! are from the recursive integration of Armitage, McPherson and Rowe (1969), *Repeated Significance Tests on Accumulating Data*, Journal
+//! of the Royal Statistical Society A 132, 235-244. Intervals with these critical values are repeated confidence intervals (Jennison and
+//! Turnbull 1989, *Interim Analyses: the Repeated Confidence Interval Approach*, Journal of the Royal Statistical Society B 51, 305-334):
+//! they hold under any stopping rule.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Error on each side of an interval, over all looks.
+/// Error on each side of an interval, summed over all looks.
 pub const SIDE: f64 = 0.025;
 
-/// Function that distributes the error over the looks.
+/// Spending function: distributes the error over the looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spending {
@@ -30,7 +30,7 @@ impl Spending {
     /// Every function, in the order of help texts.
     pub const ALL: [Self; 2] = [Self::ObrienFleming, Self::Pocock];
 
-    /// Name on the command line and in files.
+    /// Returns its name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::ObrienFleming => "obrien-fleming",
@@ -43,7 +43,7 @@ impl Spending {
         self == Self::ObrienFleming
     }
 
-    /// Returns the error that is spent on one side when this share of the information is there, 0 to [`SIDE`].
+    /// Returns the error spent on one side at this fraction of the information, 0 to [`SIDE`].
     pub fn spent(self, share: f64) -> f64 {
         let share = share.clamp(0.0, 1.0);
         let normal = Normal::standard();
@@ -55,7 +55,7 @@ impl Spending {
     }
 }
 
-/// Returns sizes that double, `looks` at most, the last one `segments` and the first at least `first`.
+/// Returns at most `looks` doubling sizes, the last one `segments`, the others at least `first`.
 pub(crate) fn doubling(segments: usize, looks: usize, first: usize) -> Vec<usize> {
     let halves = std::iter::successors(Some(segments), |&size| Some(size.div_ceil(2)));
     let mut sizes: Vec<usize> =
@@ -65,29 +65,29 @@ pub(crate) fn doubling(segments: usize, looks: usize, first: usize) -> Vec<usize
     sizes
 }
 
-/// Returns the segments of a test set in the random order in which they are sampled.
+/// Returns the segments of a test set in random sampling order.
 pub fn sampling_order(segments: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..segments).collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(1); // stream 0 draws the test set itself
+    random.set_stream(1); // stream 0 draws the test set
     order.shuffle(&mut random);
     order
 }
 
-/// Steps of the grid on which densities are integrated, in standard errors.
+/// Grid step for integrating densities, in standard errors.
 const STEP: f64 = 0.05;
 
-/// Densities beyond this number of standard errors are 0.
+/// Number of standard errors beyond which densities are 0.
 const TAIL: f64 = 8.5;
 
-/// Returns the critical value of each look, in standard errors: an upper bound is crossed at this look or an earlier one with the
-/// probability that is [spent](Spending::spent) there. Bounds of the other side are not counted on, so that each side keeps its error.
+/// Returns the critical value of each look, in standard errors: the probability of crossing an upper bound at this look or an earlier one
+/// is the error [spent](Spending::spent) so far. Stopping at bounds of the other side is ignored, so that each side keeps its error.
 ///
-/// - `shares`: information at each look as a share of the information at the last planned look, ascending, above 0
+/// - `shares`: information at each look as a fraction of the information at the last planned look, ascending, above 0
 pub fn critical_values(spending: Spending, shares: &[f64]) -> Vec<f64> {
     let normal = Normal::standard();
     let mut values: Vec<f64> = Vec::with_capacity(shares.len());
-    let mut before: Option<(f64, Density)> = None; // information and density of the look before
+    let mut before: Option<(f64, Density)> = None; // information and density of the preceding look
     for &share in shares {
         let earlier = before.as_ref().map_or(0.0, |(share, _)| spending.spent(*share));
         let new = (spending.spent(share) - earlier).max(1e-300);
@@ -113,7 +113,7 @@ pub fn critical_values(spending: Spending, shares: &[f64]) -> Vec<f64> {
     values
 }
 
-/// The density of the statistic at a look, of samples that no bound has stopped, on a grid up to the bound.
+/// Density of the statistic at a look, for samples that no bound has stopped, on a grid up to the bound.
 struct Density {
     low: f64,
     step: f64,
@@ -143,7 +143,7 @@ fn phi(z: f64) -> f64 {
     (-0.5 * z * z).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// Finds the zero of a falling function by bisection.
+/// Finds the zero of a decreasing function by bisection.
 fn root(function: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     while high - low > 1e-7 {
         let middle = f64::midpoint(low, high);
@@ -195,7 +195,7 @@ mod tests {
         assert!(order.into_iter().eq(0..50));
     }
 
-    /// A sum of independent normal numbers is looked at as it grows.
+    /// Looks at a growing sum of independent normal numbers.
     #[test]
     fn one_in_forty_samples_crosses_a_bound_on_each_side() {
         const TRIALS: usize = 40_000;

@@ -1,4 +1,4 @@
-//! Spread of the share of heads that can go: the walk along its curve on other test sets, which the bootstrap draws.
+//! Uncertainty of the share of heads that can be masked: how far a pruning curve stays acceptable on bootstrap resamples.
 
 use crate::bootstrap::{draw_blocks, weighted};
 use crate::family::Testing;
@@ -7,34 +7,31 @@ use crate::{Error, Segments};
 
 const RESAMPLES: usize = 1_000;
 
-/// A step of a curve, and what it may lose on a resample.
+/// A step of a pruning curve, and the loss allowed there on a resample.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// The model at this step.
     pub variant: &'a Segments,
-    /// Distance from the difference to the worse end of its interval, in the unit of the metric.
+    /// Distance from the effect to the worse end of its interval, in the unit of the metric.
     pub reach: f64,
-    /// The greatest loss that is not significant, likewise; [`Power::critical`](crate::power::Power::critical).
+    /// Largest loss that is not significant, in the unit of the metric: [`Power::critical`](crate::power::Power::critical).
     pub critical: f64,
 }
 
-/// Shares of the resamples, 0 to 1, on which the walk along a curve gets at least to a step.
+/// Shares of the resamples, 0 to 1, on which all steps of a curve up to one are acceptable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reached {
-    /// By verdicts: each step up to this one is shown dispensable.
+    /// Each step up to this one is shown to be dispensable.
     pub dispensable: f64,
-    /// By the paper's rule: no step up to this one is a significant loss.
+    /// No step up to this one is a significant loss (the paper's rule).
     pub without_loss: f64,
 }
 
-/// Walks along a curve on 1,000 resamples of the test set, up to the first step that a rule does not accept. The scores are those of
-/// the resample; how far its intervals reach and which loss is significant there are taken from the test set, for both change little.
+/// Follows a curve on each of 1,000 resamples of the test set, up to the first step that a rule does not accept. Scores are from the
+/// resample; the widths of intervals and the significant losses are from the test set, because they vary little.
 ///
-/// - `steps`: in their order, without that of the intact model
-/// - `margin`: the loss that is tolerated beside this score of the base, in the unit of the metric
-///
-/// # Errors
-/// If there are no segments, or a metric of two classes meets a class above 1.
+/// - `steps`: in order, without the full model
+/// - `margin`: loss that is accepted for this score of the full model, in the unit of the metric
 ///
 /// # Panics
 /// If a step covers other segments or has another metric.
@@ -73,14 +70,14 @@ mod tests {
 
     const TESTING: Testing = Testing { resamples: 1, seed: 1, block: 1 };
 
-    /// The first `wrong` of 100 examples.
+    /// Returns 100 segments of which the first `wrong` are misclassified.
     fn without(wrong: usize) -> Segments {
         let outcome = |n| Outcome { gold: 1, predicted: usize::from(n >= wrong) };
         Segments::Classes((0..100).map(outcome).collect(), ClassificationMetric::Accuracy)
     }
 
-    /// A step that loses 10 of 100 examples loses at most 10 on a share of 0.583 of the resamples, and at most 8 on 0.321 (binomial
-    /// distribution). A later step without a loss is reached as often, and no more often.
+    /// A step that loses 10 of 100 segments loses at most 9 on a share of 0.451 of the resamples, and at most 8 on 0.321 (binomial). A
+    /// later step without a loss is reached equally often.
     #[test]
     fn a_walk_ends_at_its_first_loss() {
         let (base, steps) = (without(0), [without(0), without(10), without(0)]);

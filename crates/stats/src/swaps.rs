@@ -1,12 +1,11 @@
-//! Approximate randomisation: the two systems change sides on each segment with probability 1/2.
+//! Approximate randomisation: two systems swap their statistics on each segment with probability 1/2.
 //!
-//! Fisher (1935), *The Design of Experiments*; Noreen (1989), *Computer-Intensive Methods for Testing Hypotheses*. Without any
-//! effect a segment's statistics could as well be the other system's, so the observed difference is one of the differences under
-//! swaps, drawn at random. All variants of a base meet the same swaps, so that they are also tested as a family: Westfall and Young
-//! (1993), *Resampling-Based Multiple Testing*, Algorithm 2.8 (step-down max-T).
+//! Fisher (1935), *The Design of Experiments*; Noreen (1989), *Computer-Intensive Methods for Testing Hypotheses*. Without an effect, both
+//! assignments of a segment's statistics are equally likely, so the observed difference is one draw from the differences under swaps. All
+//! variants of a base share their swaps, so that they can also be tested as a family: Westfall and Young (1993), *Resampling-Based Multiple
+//! Testing*, Algorithm 2.8 (step-down max-T).
 //!
-//! Sums under many swaps are made eight segments at a time, from a table of the 256 sums that these can have ("method of four
-//! Russians").
+//! Sums under many swaps are computed eight segments at a time, from a table of their 256 possible sums ("method of four Russians").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{AddAssign, Range};
@@ -18,40 +17,39 @@ use rayon::prelude::*;
 use crate::counted::{Counted, Variant};
 use crate::family::{ALPHA, Testing};
 
-/// Swaps unless fewer are asked for.
+/// Number of swaps, unless fewer are requested.
 pub const SWAPS: usize = 99_999;
 
-/// Swaps of a p-value that [`SWAPS`] leave within three Monte-Carlo errors of [`ALPHA`].
+/// Number of swaps for p-values that [`SWAPS`] leave within three Monte Carlo errors of [`ALPHA`].
 pub const MOST_SWAPS: usize = 999_999;
 
-/// All swaps of so many changed segments are counted.
+/// Up to this many changed segments, all 2ⁿ swaps are enumerated and the p-value is exact.
 const MOST_EXACT: usize = 16;
 
-/// Swaps that are computed together: few enough that their sums stay in the cache.
+/// Swaps computed together: few enough that their sums stay in the cache.
 const TOGETHER: usize = 2048;
 
-/// Distance from the observed difference, as a share of the scores, that is taken for rounding.
+/// Tolerance for rounding errors of a difference, as a share of the scores.
 pub(crate) const ROUNDING: f64 = 1e-10;
 
-/// Smallest p-value that this many swaps can give: 1 / (B + 1).
+/// Returns the smallest p-value that this many swaps can give, 1 / (B + 1).
 pub fn smallest_p_value(swaps: usize) -> f64 {
     1.0 / (swaps as f64 + 1.0)
 }
 
-/// Result of one variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Swapped {
-    /// Two-sided, 0 to 1: the share of all swaps with at least the observed difference if at most [`MOST_EXACT`] segments change,
-    /// else (1 + such swaps) / (B + 1).
+    /// Two-sided, 0 to 1: the share of all swaps with at least the observed difference if at most [`MOST_EXACT`] segments change, otherwise
+    /// (1 + number of such swaps) / (B + 1).
     pub(crate) p_value: f64,
-    /// Adjusted for the chance of a single false alarm in the family, never below the own p.
+    /// Adjusted for the chance of a single false alarm in the family, at least `p_value`.
     pub(crate) p_adjusted: f64,
 }
 
-/// Tests each variant by itself, and all as one family; nothing without swaps.
+/// Tests each variant separately, and all as one family; `None` without swaps.
 ///
-/// Swap i has its own random stream, so equal seeds give equal results on any number of threads. Assumes that blocks of segments
-/// are independent, and that without an effect both systems could stand on either side.
+/// Each swap has a separate random stream, so equal seeds give equal results on any number of threads. Assumes that blocks of segments are
+/// independent, and exchangeable between the systems without an effect.
 pub(crate) fn swap_tests(base: &Counted, variants: &[Variant], testing: Testing) -> Option<Vec<Swapped>> {
     if testing.resamples == 0 {
         return None;
@@ -65,7 +63,7 @@ pub(crate) fn swap_tests(base: &Counted, variants: &[Variant], testing: Testing)
         own.into_iter().map(|p_value| Swapped { p_value, p_adjusted: p_value }).collect();
     let mut floor = 0.0_f64;
     for &place in counts.ascending.iter().rev() {
-        // alone, a variant has the p-value of more swaps
+        // a single variant keeps its p-value, which may be from more swaps
         let family =
             if rows.len() > 1 { share(counts.of_rows[place].family, testing.resamples) } else { 0.0 };
         floor = floor.max(family).max(tested[place].p_value);
@@ -74,17 +72,17 @@ pub(crate) fn swap_tests(base: &Counted, variants: &[Variant], testing: Testing)
     Some(tested)
 }
 
-/// The mean difference of several pairs under swaps.
+/// Mean difference of several pairs under swaps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SwappedMean {
-    /// As that of one pair.
+    /// Two-sided, as for one pair.
     pub(crate) p_value: f64,
     /// Mean square of the difference under swaps.
     pub(crate) variance: f64,
 }
 
-/// Tests the mean difference of pairs of systems on the same segments, a base and a variant each, where a segment changes sides in all
-/// pairs together; nothing without swaps. As for one pair, all swaps are counted where at most [`MOST_EXACT`] units change in any pair.
+/// Tests the mean difference of pairs of systems on common segments, a base and a variant each, where a segment is swapped in all pairs
+/// together; `None` without swaps. If at most [`MOST_EXACT`] units change in any pair, all swaps are enumerated.
 pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Option<SwappedMean> {
     let units = pairs.first().filter(|_| testing.resamples > 0)?.0.len().div_ceil(testing.block);
     let variants: Vec<Variant> = pairs.iter().map(|(base, variant)| base.variant(variant)).collect();
@@ -96,7 +94,7 @@ pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Op
         observed += variant - base;
         rounding += ROUNDING * base.abs().max(variant.abs());
     }
-    // number of swaps that reach the observed sum of differences, and the sum of squares of all
+    // returns the number of swaps that reach the observed sum of differences, and the sum of squares over all swaps
     let counted = |moves: &[Vec<Move>], bits: &Bits| {
         let mut sums = vec![0.0; bits.width];
         for (row, moves) in rows.iter().zip(moves) {
@@ -135,13 +133,13 @@ pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Op
     of_mean(share(reached + more, MOST_SWAPS), squares + more_squares, MOST_SWAPS)
 }
 
-/// `true` if so many swaps are those of [`SWAPS`], and leave p within three Monte-Carlo errors of [`ALPHA`].
+/// Returns true if p from [`SWAPS`] swaps is within three Monte Carlo errors of [`ALPHA`].
 fn needs_more(p: f64, swaps: usize) -> bool {
     let error = (p * (1.0 - p) / swaps as f64).sqrt();
     (SWAPS..MOST_SWAPS).contains(&swaps) && (p - ALPHA).abs() < 3.0 * error
 }
 
-/// Sizes of a variant's difference in this many draws of swaps, in ascending order.
+/// Returns the absolute differences of a variant under this many random swaps, in ascending order.
 pub(crate) fn swapped_sizes(base: &Counted, variant: &Variant, swaps: usize, testing: Testing) -> Vec<f64> {
     let draws = Draws { units: base.len().div_ceil(testing.block), seed: testing.seed };
     let mut sizes = Pair::new(base, variant, testing.block).differences(&draws.bits(0..swaps));
@@ -153,21 +151,21 @@ fn share(reached: usize, swaps: usize) -> f64 {
     (1 + reached) as f64 / (1 + swaps) as f64
 }
 
-/// Numbers of swaps that reach the observed difference.
+/// Numbers of swaps that reach the observed value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     own: usize,
-    /// In which any variant with a t that is no larger reaches the own t.
+    /// Swaps in which this variant or one with a smaller t reaches this variant's t.
     family: usize,
 }
 
 struct FamilyCounts {
     of_rows: Vec<Counts>,
-    /// Places of the rows, the smallest t first.
+    /// Indices of the rows, smallest t first.
     ascending: Vec<usize>,
 }
 
-/// Counts the swaps that reach the observed differences, alone and as t = difference / standard error under swaps in the family.
+/// Counts the swaps that reach the observed differences, alone and in the family, there as t = difference / standard error under swaps.
 fn family_counts(rows: &[Pair], draws: Draws, swaps: usize) -> FamilyCounts {
     let errors: Vec<f64> = rows.par_iter().map(Pair::error_under_swaps).collect();
     let studentised = |place: usize, difference: f64| {
@@ -204,14 +202,14 @@ fn family_counts(rows: &[Pair], draws: Draws, swaps: usize) -> FamilyCounts {
     FamilyCounts { of_rows, ascending }
 }
 
-/// Random sides of the units of a test set: segments, or blocks of them.
+/// Random swaps of the units of a test set: segments, or blocks of them.
 #[derive(Debug, Clone, Copy)]
 struct Draws {
     units: usize,
     seed: u64,
 }
 
-/// Sides under some swaps, one bit for each unit, eight units in a byte.
+/// Sides of the units under some swaps, one bit for each unit, eight units in a byte.
 struct Bits {
     /// `[eight units, swap]`
     bytes: Vec<u8>,
@@ -220,7 +218,7 @@ struct Bits {
 
 impl Draws {
     fn bits(self, swaps: Range<usize>) -> Bits {
-        /// Streams of swaps; those of resamples lie below.
+        /// First random stream of swaps; resamples use lower ones.
         const SWAP: u64 = 1 << 63;
         let (width, groups) = (swaps.len(), self.units.div_ceil(8));
         let mut bytes = vec![0; groups * width];
@@ -237,7 +235,7 @@ impl Draws {
 }
 
 impl Bits {
-    /// All sides of this many units, 16 at most; the first has none on the other side.
+    /// Returns all swaps of at most 16 units, starting with no swap.
     fn all(units: usize) -> Self {
         let width = 1 << units;
         let bytes =
@@ -246,32 +244,30 @@ impl Bits {
     }
 }
 
-/// A unit that changes.
 #[derive(Clone, Copy)]
 struct Move {
     unit: usize,
-    /// The variant's numbers minus those of the base, only those that ever differ, and of equal ones the first.
+    /// The variant's numbers minus the base's, without columns that are always 0 or that repeat an earlier one.
     columns: [f64; MOST_COLUMNS],
 }
 
 const MOST_COLUMNS: usize = 16;
 
-/// A base and a variant, by their sums and by what changes sides.
+/// A base and a variant, as their sums and the changed units.
 struct Pair<'a> {
     base: &'a Counted,
     base_sums: Vec<f64>,
     variant_sums: Vec<f64>,
     moves: Vec<Move>,
-    /// For each number, its place among the columns of moves; absent where it never differs.
+    /// Column of each number in `moves`; `None` if the number never differs.
     columns: Vec<Option<usize>>,
     lanes: Lanes,
-    /// Size of the difference.
     observed: f64,
-    /// The same, less what rounding may take away.
+    /// Absolute difference minus a tolerance for rounding errors.
     threshold: f64,
 }
 
-/// Numbers that hold the sums.
+/// Number type and number of columns of the sums.
 #[derive(Clone, Copy)]
 enum Lanes {
     Whole4,
@@ -328,7 +324,7 @@ impl<'a> Pair<'a> {
         Self { base, base_sums, variant_sums, moves, columns, lanes, observed, threshold }
     }
 
-    /// - `reached`: swaps of all that were drawn whose difference is no smaller than the observed one
+    /// - `reached`: drawn swaps whose difference is at least the observed one
     fn p_value(&self, reached: usize, draws: Draws, swaps: usize) -> f64 {
         if self.moves.len() <= MOST_EXACT {
             let together: Vec<Move> =
@@ -347,10 +343,10 @@ impl<'a> Pair<'a> {
         share(reached + starts.into_par_iter().map(count).sum::<usize>(), MOST_SWAPS)
     }
 
-    /// Standard error of the difference under swaps, √(Σ g²). Swapping a unit changes the sign of its part g, the difference that the
-    /// unit alone makes at the midpoint of both systems, and parts are independent. This is exact for sums and for ratios with equal
-    /// denominators, such as nats per token, and first-order for BLEU, F1 and correlations. No swap changes it, so that the test is
-    /// exact in any case.
+    /// Returns the standard error of the difference under swaps, √(Σ g²). Swapping a unit changes the sign of its contribution g, the
+    /// difference that the unit alone makes at the midpoint of both systems, and contributions are independent. This is exact for sums and
+    /// for ratios with equal denominators, such as nats per token, and first-order for BLEU, F1 and correlations. The test is exact in any
+    /// case because swaps do not change this error.
     fn error_under_swaps(&self) -> f64 {
         let number = |place: usize, own: &Move, sign: f64| {
             let moved = self.columns[place].map_or(0.0, |column| own.columns[column]);
@@ -367,7 +363,6 @@ impl<'a> Pair<'a> {
         differences.into_iter().filter(|&difference| difference >= self.threshold).count()
     }
 
-    /// Sizes of the differences under these swaps.
     fn differences(&self, bits: &Bits) -> Vec<f64> {
         self.differences_of(&self.moves, bits)
     }
@@ -376,7 +371,7 @@ impl<'a> Pair<'a> {
         self.signed_of(moves, bits).into_iter().map(f64::abs).collect()
     }
 
-    /// The differences themselves, variant minus base.
+    /// Returns the signed differences, variant minus base.
     fn signed_of(&self, moves: &[Move], bits: &Bits) -> Vec<f64> {
         match self.lanes {
             Lanes::Whole4 => self.signed_in(sums::<i32, 4>(moves, bits)),
@@ -402,7 +397,6 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Number that sums are made in.
 trait Lane: Copy + Default + AddAssign + Into<f64> {
     fn of(number: f64) -> Self;
 }
@@ -419,7 +413,7 @@ impl Lane for i32 {
     }
 }
 
-/// Sums of what is on the other side, one for each swap.
+/// Returns the sums over units on the other side, one for each swap.
 fn sums<T: Lane, const N: usize>(moves: &[Move], bits: &Bits) -> Vec<[T; N]> {
     let mut sums = vec![[T::default(); N]; bits.width];
     for group in moves.chunk_by(|left, right| left.unit / 8 == right.unit / 8) {
@@ -432,7 +426,7 @@ fn sums<T: Lane, const N: usize>(moves: &[Move], bits: &Bits) -> Vec<[T; N]> {
     sums
 }
 
-/// Sums of all sets of eight units, each set by its bits.
+/// Returns the sum over each subset of eight units, indexed by its bits.
 fn table<T: Lane, const N: usize>(group: &[Move]) -> [[T; N]; 256] {
     let mut single = [[T::default(); N]; 8];
     for own in group {

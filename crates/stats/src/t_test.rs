@@ -1,45 +1,43 @@
 //! t-tests of the difference between two means, two-sided.
 //!
-//! Student (1908), *The Probable Error of a Mean*, Biometrika 6, 1-25, for pairs; Fisher (1925), *Applications of
-//! "Student's" Distribution*, Metron 5, 90-104, for two samples.
+//! Student (1908), *The Probable Error of a Mean*, Biometrika 6, 1-25, for pairs; Fisher (1925), *Applications of "Student's"
+//! Distribution*, Metron 5, 90-104, for two samples.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::Error;
 use crate::bootstrap::Interval;
 
-/// Share of the t distribution below the upper end of a 95 % interval.
+/// Share of the t distribution below the upper end of a 95% interval.
 pub(crate) const UPPER: f64 = 0.975;
 
 /// A two-sided t-test of whether two means differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TTest {
-    /// The difference of the means, variant minus base, in standard errors; infinite where there is a difference
-    /// and no spread.
+    /// Difference of the means, variant minus base, in standard errors; infinite for a difference without spread.
     pub statistic: f64,
     /// Degrees of freedom of the t distribution.
     pub degrees_of_freedom: f64,
-    /// Probability, 0 to 1, of a statistic at least as far from 0 if the means are equal.
+    /// Probability, 0 to 1, of a statistic at least this far from 0 if the means are equal.
     pub p_value: f64,
 }
 
 /// A paired t-test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedTTest {
-    /// The test of whether the mean difference is 0.
+    /// Test of whether the mean difference is 0.
     pub test: TTest,
-    /// 95 % t interval of the mean difference, variant minus base.
+    /// 95% t interval of the mean difference, variant minus base.
     pub interval: Interval,
 }
 
-/// Tests whether the mean difference of pairs is 0: t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, where s² is
-/// the variance of the differences with divisor n - 1 (Student 1908).
+/// Tests whether the mean difference of pairs is 0: t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, where s² is the variance of the
+/// differences with divisor n - 1 (Student 1908).
 ///
-/// Assumes that pairs are independent, and that their mean difference is normally distributed, which holds for many
-/// pairs whatever their distribution.
+/// Assumes that pairs are independent and their mean difference is normally distributed, as it is for many pairs of any distribution.
 ///
-/// If all differences are 0, the statistic is 0 and p is 1. If all are equal but not 0, the statistic is infinite and p
-/// is 0, the limit for a vanishing spread and what SciPy gives. In both cases the interval is that one difference.
+/// If all differences are 0, the statistic is 0 and p is 1. If all are equal but not 0, the statistic is infinite and p is 0, the limit for
+/// a vanishing spread and SciPy's result. In both cases the interval is this one difference.
 ///
 /// # Errors
 /// [`Error::TooFew`] with fewer than two pairs, [`Error::Invalid`] if the differences are not finite.
@@ -57,10 +55,8 @@ pub fn paired(base: &[f64], variant: &[f64]) -> Result<PairedTTest, Error> {
     Ok(PairedTTest { test, interval: Interval { low: mean - reach, high: mean + reach } })
 }
 
-/// The 95 % interval of a mean by Student's t, from the sum of the values, that of their squares, and their number; absent with fewer
-/// than two values.
-///
-/// Assumes that all values are independent.
+/// Returns the 95% interval of a mean by Student's t from the sum, the sum of squares and the number of independent values; `None` with
+/// fewer than two values.
 pub fn mean_interval(sum: f64, squares: f64, count: f64) -> Option<Interval> {
     let distribution = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
     let mean = sum / count;
@@ -69,19 +65,17 @@ pub fn mean_interval(sum: f64, squares: f64, count: f64) -> Option<Interval> {
     Some(Interval { low: mean - reach, high: mean + reach })
 }
 
-/// Tests whether two independent samples have the same mean: t = difference / (s sqrt(1/m + 1/n)) with m + n - 2
-/// degrees of freedom, where s² is the pooled variance (Fisher 1925).
+/// Tests whether two independent samples have equal means: t = difference / (s sqrt(1/m + 1/n)) with m + n - 2 degrees of freedom, where s²
+/// is the pooled variance (Fisher 1925).
 ///
-/// Assumes that all values are independent, and that both samples have the same variance (Welch's test would not; this
-/// is SciPy's `ttest_ind` by default). Two systems on one test set are not independent, so that this test misses
-/// differences that [`paired`] finds.
+/// Assumes that all values are independent and both samples have equal variances (Welch's test would not; this is SciPy's `ttest_ind` by
+/// default). Two systems on one test set are not independent, so this test misses differences that [`paired`] finds.
 ///
-/// If no sample has any spread, the statistic is 0 and p is 1 for equal means; otherwise the statistic is infinite and
-/// p is 0, the limit for a vanishing spread.
+/// Without any spread, the statistic is 0 and p is 1 for equal means; otherwise the statistic is infinite and p is 0, the limit for a
+/// vanishing spread.
 ///
 /// # Errors
-/// [`Error::TooFew`] if a sample is empty or both have only one value, [`Error::Invalid`] if the values are not
-/// finite.
+/// [`Error::TooFew`] if a sample is empty or both have only one value, [`Error::Invalid`] if the values are not finite.
 pub fn unpaired(base: &[f64], variant: &[f64]) -> Result<TTest, Error> {
     let (base_moments, variant_moments) = (Moments::of(base)?, Moments::of(variant)?);
     let degrees_of_freedom = (base.len() + variant.len()) as f64 - 2.0;
@@ -98,7 +92,7 @@ struct Moments {
 impl Moments {
     fn of(values: &[f64]) -> Result<Self, Error> {
         let &first = values.first().ok_or(Error::TooFew)?;
-        // Rounding errors of the mean must not pass for a spread.
+        // Rounding errors of the mean must not count as spread.
         let mean = if values.iter().all(|&value| value == first) {
             first
         } else {
@@ -109,7 +103,7 @@ impl Moments {
     }
 }
 
-/// The test of a `difference` with this standard `error`, and the distribution it refers to.
+/// Returns the test of a `difference` with this standard `error`, and its distribution.
 pub(crate) fn student(
     difference: f64,
     error: f64,
@@ -133,9 +127,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Differences 1, 2, 3: mean 2, variance 1, standard error 1/sqrt(3), t = 2 sqrt(3) with 2 degrees of freedom,
-    /// where P(T > t) = 1/2 - t / (2 sqrt(2 + t²)): p = 1 - sqrt(12/14). Solving P(T > t) = 0.025 for t gives
-    /// 0.95 sqrt(2 / (1 - 0.95²)) for the interval.
+    /// Differences 1, 2, 3: mean 2, variance 1, standard error 1/sqrt(3), t = 2 sqrt(3) with 2 degrees of freedom, where P(T > t) = 1/2 - t
+    /// / (2 sqrt(2 + t²)): p = 1 - sqrt(12/14). P(T > t) = 0.025 gives t = 0.95 sqrt(2 / (1 - 0.95²)) for the interval.
     #[test]
     fn paired_statistic_counts_standard_errors_of_the_mean_difference() {
         let found = paired(&[1.0, 1.0, 1.0], &[2.0, 3.0, 4.0]).unwrap();
@@ -151,8 +144,8 @@ mod tests {
         assert_close(found.interval.high, 2.0 + reach, 1e-12);
     }
 
-    /// Means 1 and 4; squares 2 and 0, pooled over 3 + 1 - 2 = 2 degrees of freedom: s = 1. The error is
-    /// sqrt(1/3 + 1/1), so t = 3 / sqrt(4/3) and t² = 27/4: p = 1 - sqrt((27/4) / (2 + 27/4)) as above.
+    /// Means 1 and 4; squares 2 and 0, pooled over 3 + 1 - 2 = 2 degrees of freedom: s = 1. The error is sqrt(1/3 + 1/1), so t = 3 /
+    /// sqrt(4/3) and t² = 27/4: p = 1 - sqrt((27/4) / (2 + 27/4)), as for pairs.
     #[test]
     fn unpaired_samples_share_one_variance_and_may_differ_in_size() {
         let found = unpaired(&[0.0, 1.0, 2.0], &[4.0]).unwrap();
@@ -161,8 +154,8 @@ mod tests {
         assert_close(found.p_value, 1.0 - (27.0_f64 / 35.0).sqrt(), 1e-12);
     }
 
-    /// MNLI matched has 9,815 examples. References: mpmath 1.3 with 40 digits, `betainc(df/2, 1/2, 0, df/(df + t²),
-    /// regularized=True)` and its root for 0.05.
+    /// MNLI matched has 9,815 segments. References: mpmath 1.3 with 40 digits, `betainc(df/2, 1/2, 0, df/(df + t²), regularized=True)` and
+    /// its root for 0.05.
     #[test]
     fn large_test_sets_keep_their_digits() {
         let (_, distribution) = student(1.0, 0.5, 9814.0).unwrap();
@@ -173,7 +166,7 @@ mod tests {
         }
     }
 
-    /// 0.1 has no exact sum: seven of them divided by seven are not 0.1.
+    /// 0.1 has no exact sum: the sum of seven divided by seven is not 0.1.
     #[test]
     fn differences_without_spread_are_none_or_certain() {
         let base = [0.0; 7];
@@ -201,7 +194,7 @@ mod tests {
         assert_eq!(unpaired(&[1.0, f64::INFINITY], &[2.0]), Err(Error::not_finite()));
     }
 
-    /// Correctness of the examples of a test set under two models, and numbers without ties.
+    /// Right and wrong predictions of two models on one test set, and numbers without ties.
     fn samples() -> impl Strategy<Value = Vec<(f64, f64)>> {
         let correctness = vec((0..=1_u8, 0..=1_u8), 2..60)
             .prop_map(|pairs| pairs.into_iter().map(|(left, right)| (left.into(), right.into())).collect());
@@ -209,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// The test at 5 % and the 95 % interval are one statement; at the very edge rounding may part them.
+        /// The test at 5% and the 95% interval agree, except for rounding at the edge.
         #[test]
         fn the_interval_excludes_zero_where_p_is_below_five_percent(pairs in samples()) {
             let (base, variant): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();

@@ -1,17 +1,17 @@
-//! Translation edit rate: Snover et al. (2006), <https://aclanthology.org/2006.amta-papers.25>. Edits that turn a hypothesis into its
-//! reference: insertions, deletions, substitutions and shifts of blocks of words, each at a cost of 1.
+//! Translation edit rate: Snover et al. (2006), <https://aclanthology.org/2006.amta-papers.25>. The edits that turn a hypothesis into its
+//! reference are insertions, deletions, substitutions and shifts of blocks of words, each at a cost of 1.
 //!
-//! The greedy search for shifts, its limits and its ties are those of sacreBLEU,
+//! The greedy search for shifts, with its limits and its tie breaking, follows sacreBLEU,
 //! <https://github.com/mjpost/sacrebleu/blob/v2.6.0/sacrebleu/metrics/lib_ter.py>, which follows Tercom.
 use std::cmp::Reverse;
 
-/// Longest block that is shifted, in words.
+/// Maximum length of a shifted block, in words.
 const LONGEST_SHIFT: usize = 10;
-/// Maximum distance between a block and where the reference has it, in words.
+/// Maximum distance between a block and its position in the reference, in words.
 const FARTHEST_SHIFT: usize = 50;
-/// Maximum number of shifts that are tried for a segment.
+/// Maximum number of shifts tried for a segment.
 const MOST_CANDIDATES: usize = 1000;
-/// Cells of the edit matrix on either side of the diagonal.
+/// Number of cells of the edit matrix on either side of the diagonal.
 const BEAM: usize = 25;
 
 /// Edit of the reference that turns it into the hypothesis.
@@ -25,7 +25,7 @@ enum Edit {
     Delete,
 }
 
-/// Returns the number of edits of a segment and the number of words of its reference, in lower case and separated by white space.
+/// Returns the number of edits of a segment and the length of its reference in words, in lower case and separated by white space.
 pub(crate) fn edits(hypothesis: &str, reference: &str) -> [usize; 2] {
     let [own, other] = [hypothesis, reference].map(str::to_lowercase);
     let [mut own, other] = [&own, &other].map(|text| text.split_whitespace().collect::<Vec<&str>>());
@@ -40,14 +40,14 @@ pub(crate) fn edits(hypothesis: &str, reference: &str) -> [usize; 2] {
     [shifts + distance(&own, &other).0, other.len()]
 }
 
-/// Returns the hypothesis after the shift that saves most edits; `None` if none saves any, or too many were tried.
+/// Returns the hypothesis after the shift that saves most edits; `None` if no shift saves an edit, or too many were tried.
 fn best_shift<'a>(own: &[&'a str], other: &[&str], tried: &mut usize) -> Option<Vec<&'a str>> {
     let (before, trace) = distance(own, other);
     let Alignment { places, own_errors, other_errors } = Alignment::of(&trace);
     let mut best = None;
     for (from, to, length) in common_blocks(own, other) {
         let is_error = |errors: &[bool], start: usize| errors[start..start + length].contains(&true);
-        // a block that is right where it is, or that the reference has matched there, stays; and none moves into itself
+        // a block that is right where it is, or that the reference has matched there, stays, and no block moves into itself
         let is_within = (from as isize..(from + length) as isize).contains(&places[to]);
         if !is_error(&own_errors, from) || !is_error(&other_errors, to) || is_within {
             continue;
@@ -77,7 +77,6 @@ fn best_shift<'a>(own: &[&'a str], other: &[&str], tried: &mut usize) -> Option<
     best.filter(|(saved, ..)| *saved > 0).map(|(.., words)| words)
 }
 
-/// Blocks that both have: start in the hypothesis, start in the reference, and length.
 fn common_blocks(own: &[&str], other: &[&str]) -> Vec<(usize, usize, usize)> {
     let starts = (0..own.len()).flat_map(|from| (0..other.len()).map(move |to| (from, to)));
     let near = starts.filter(|(from, to)| from.abs_diff(*to) <= FARTHEST_SHIFT);
@@ -88,7 +87,7 @@ fn common_blocks(own: &[&str], other: &[&str]) -> Vec<(usize, usize, usize)> {
     near.flat_map(of_start).collect()
 }
 
-/// Moves a block of words before the word at `target`; within the block, by as many words as it lies behind the start.
+/// Moves a block of words before the word at `target`; a target inside the block moves it by the target's distance from the start.
 fn shifted<'a>(words: &[&'a str], start: usize, length: usize, target: usize) -> Vec<&'a str> {
     let (block, end) = (&words[start..start + length], start + length);
     let rest = [&words[..start], &words[end..]].concat();
@@ -102,9 +101,9 @@ fn shifted<'a>(words: &[&'a str], start: usize, length: usize, target: usize) ->
     [&rest[..place], block, &rest[place..]].concat()
 }
 
-/// Words of the reference next to those of the hypothesis.
+/// Alignment of the words of the reference with the hypothesis.
 struct Alignment {
-    /// Place in the hypothesis of each word of the reference; of a missing word the place of the last one before it, -1 at the start.
+    /// Index in the hypothesis of each word of the reference; for a missing word, of the last one before it, -1 at the start.
     places: Vec<isize>,
     own_errors: Vec<bool>,
     other_errors: Vec<bool>,
@@ -126,7 +125,7 @@ impl Alignment {
     }
 }
 
-/// Levenshtein distance near the diagonal, and the edits along it. Of equal costs, keeping and substituting come first, then insertion.
+/// Returns the Levenshtein distance near the diagonal, and its edits. Ties prefer keeping and substituting, then insertion.
 fn distance(own: &[&str], other: &[&str]) -> (usize, Vec<Edit>) {
     const FAR: usize = usize::MAX / 2;
     let ratio = if own.is_empty() { 1.0 } else { other.len() as f64 / own.len() as f64 };
@@ -168,10 +167,10 @@ mod tests {
     use crate::Segments;
     use crate::text::TextMetric;
 
-    /// Edits, words of the reference, hypothesis and reference: random edits and shifts of random words, scored by sacreBLEU 2.6.0,
+    /// Edits, reference length, hypothesis and reference: random edits and shifts of random words, scored by sacreBLEU 2.6.0,
     /// `TER()._extract_corpus_statistics([hypothesis], [[reference]])`; the last ones are long, and one is far longer than its hypothesis.
     const REFERENCE: &str = include_str!("ter/reference.tsv");
-    /// By `TER().corpus_score` of all of them.
+    /// `TER().corpus_score` of all these segments.
     const CORPUS: f64 = 47.042_640_990_371_39;
 
     #[test]
@@ -185,7 +184,7 @@ mod tests {
         }
         let score = |segments| Segments::Texts(segments, TextMetric::Ter).score().unwrap();
         assert!((score(segments) - CORPUS).abs() < 1e-12);
-        // as sacreBLEU: a hypothesis without any reference is all wrong
+        // as in sacreBLEU, a hypothesis with an empty reference is all wrong
         assert_eq!([score(vec![vec![2, 0]]), score(vec![vec![0, 0]])], [100.0, 0.0]);
     }
 }

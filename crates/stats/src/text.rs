@@ -1,5 +1,5 @@
-//! Scores of generated texts in addition to BLEU, and of tags: ROUGE, chrF, TER, exact matches, entities and right tags, each from counts
-//! that are stored of every segment.
+//! Metrics of generated texts in addition to BLEU, and of tags: ROUGE, chrF, TER, exact match, entity F1 and token accuracy, each from
+//! counts stored for every segment.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,29 +9,28 @@ use crate::entities::entities;
 use crate::metric::MetricName;
 use crate::ter;
 
-/// Orders of the character n-grams of chrF.
 const ORDERS: usize = 6;
 
-/// Way to score texts next to their references, in points.
+/// A metric of texts and their references, in points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextMetric {
-    /// Mean over segments of the F1 of common words, each as often as both sides have it: ROUGE-1, Lin (2004),
-    /// <https://aclanthology.org/W04-1013>, with the words of `rouge-score` without stemmer.
+    /// Mean over segments of the F1 of words in common, with clipped counts: ROUGE-1, Lin (2004), <https://aclanthology.org/W04-1013>, with
+    /// the words of `rouge-score` without stemmer.
     Rouge1,
-    /// The same of pairs of neighbouring words: ROUGE-2.
+    /// ROUGE-2: F1 of word bigrams.
     Rouge2,
-    /// The same of the longest common subsequence of words: ROUGE-L.
+    /// ROUGE-L: F1 of the longest common subsequence of words.
     RougeL,
     /// F2 of character n-grams up to the sixth order, over the corpus: chrF2, Popović (2015), <https://aclanthology.org/W15-3049>, as
-    /// sacreBLEU counts it.
+    /// counted by sacreBLEU.
     Chrf,
-    /// Share of texts that equal their reference, but for white space around them.
+    /// Share of texts that equal their reference, ignoring white space around them.
     ExactMatch,
     /// Translation edit rate over the corpus: Snover et al. (2006), with sacreBLEU's defaults.
     Ter,
-    /// F1 of the [`entities`] that tags mark, over all types and the corpus. Texts are the tags of words, with spaces between.
+    /// F1 of tagged [`entities`], over all types and the corpus. Texts are the tags of words, separated by spaces.
     EntityF1,
-    /// Share of tags that equal those of the reference.
+    /// Share of tags that equal the reference.
     TokenAccuracy,
 }
 
@@ -48,12 +47,12 @@ impl TextMetric {
         Self::TokenAccuracy,
     ];
 
-    /// True if the texts are tags of words.
+    /// Returns true if the texts are tags of words.
     pub fn is_of_tags(self) -> bool {
         matches!(self, Self::EntityF1 | Self::TokenAccuracy)
     }
 
-    /// Unit of its scores.
+    /// Returns its name.
     pub fn name(self) -> MetricName {
         match self {
             Self::Rouge1 => MetricName::Rouge1,
@@ -67,7 +66,7 @@ impl TextMetric {
         }
     }
 
-    /// All that changes the score, as sacreBLEU's signatures say it.
+    /// Returns everything that changes the score, like a sacreBLEU signature.
     pub fn signature(self) -> String {
         match self {
             Self::Chrf => sacrebleu_rs::Chrf::default().signature(1),
@@ -79,7 +78,7 @@ impl TextMetric {
         }
     }
 
-    /// Names of the counts of a segment. All kinds of ROUGE have the same, so that each can be made of what another stored.
+    /// Returns the names of the counts of a segment. All ROUGE metrics share them, so that each can be computed from stored counts.
     pub(crate) fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Rouge1 | Self::Rouge2 | Self::RougeL => {
@@ -102,7 +101,7 @@ impl TextMetric {
         }
     }
 
-    /// Counts a text, or tags, next to its reference: lengths in words, of chrF in characters without white space.
+    /// Counts a text, or tags, and its reference; lengths are in words, for chrF in characters without white space.
     pub fn segment(self, hypothesis: &str, reference: &str) -> Vec<u32> {
         let counts = match self {
             Self::Rouge1 | Self::Rouge2 | Self::RougeL => {
@@ -135,8 +134,8 @@ impl TextMetric {
         counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
     }
 
-    /// Counts a text next to several references, as sacreBLEU and `rouge-score` do: next to the one with the best score, the first of
-    /// equals. TER takes the fewest edits and the mean length of the references; both are stored times the number of references.
+    /// Counts a text with the reference that gives the best score, the first one if several tie, as sacreBLEU and `rouge-score` do. TER
+    /// uses the fewest edits and the mean length of the references; both are stored times the number of references.
     pub fn segment_of(self, hypothesis: &str, references: &[&str]) -> Vec<u32> {
         let all = references.iter().map(|reference| self.segment(hypothesis, reference));
         if self == Self::Ter {
@@ -188,14 +187,14 @@ fn decimals<const N: usize>(counts: &[u32]) -> [f64; N] {
     std::array::from_fn(|place| f64::from(counts[place]))
 }
 
-/// Words in lower case: runs of letters a to z and digits.
+/// Returns the words in lower case: runs of letters a to z and digits.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase();
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Number of n-grams that both have, each as often as both have it.
+/// Returns the number of n-grams in common, with clipped counts.
 fn common<T: Hash + Eq>(own: &[T], other: &[T], order: usize) -> usize {
     let mut left: HashMap<&[T], usize> = HashMap::new();
     for ngram in other.windows(order) {
@@ -211,7 +210,6 @@ fn common<T: Hash + Eq>(own: &[T], other: &[T], order: usize) -> usize {
     own.windows(order).filter(is_common).count()
 }
 
-/// Length of the longest common subsequence.
 fn longest<T: Eq>(own: &[T], other: &[T]) -> usize {
     let mut row = vec![0; other.len() + 1];
     for word in own {
@@ -225,7 +223,7 @@ fn longest<T: Eq>(own: &[T], other: &[T]) -> usize {
     row[other.len()]
 }
 
-/// n-grams of the hypothesis, of the reference and in common, for each order; without any in the reference the hypothesis has none either.
+/// Returns n-grams of the hypothesis, of the reference and in common, for each order; 0 of the hypothesis if the reference has none.
 fn of_chrf(counts: &[u32]) -> [f64; 3 * ORDERS] {
     let ngrams = |length: u32, order: usize| length.saturating_sub(order as u32);
     std::array::from_fn(|place| {
@@ -239,7 +237,7 @@ fn of_chrf(counts: &[u32]) -> [f64; 3 * ORDERS] {
     })
 }
 
-/// F2 of the mean precision and the mean recall over the orders that both sides have n-grams of.
+/// Returns the F2 of mean precision and mean recall over the orders for which both sides have n-grams.
 fn chrf(sums: &[f64]) -> f64 {
     const WEIGHT: f64 = 4.0;
     let orders = || sums.chunks_exact(3).filter(|order| order[0] > 0.0 && order[1] > 0.0);
@@ -262,7 +260,7 @@ mod tests {
         Segments::Texts(segments, metric).score().unwrap()
     }
 
-    /// By `rouge_score` 0.1.2 (`RougeScorer(["rouge1", "rouge2", "rougeL"]).score(reference, hypothesis)`, mean of f-measures).
+    /// From `rouge_score` 0.1.2 (`RougeScorer(["rouge1", "rouge2", "rougeL"]).score(reference, hypothesis)`, mean of f-measures).
     #[test]
     fn rouge_equals_rouge_score() {
         let pairs = [
@@ -291,7 +289,7 @@ mod tests {
         }
     }
 
-    /// By sacreBLEU 2.6.0: `BLEU()`, `CHRF()` and `TER()`, each `.corpus_score(hypotheses, references)`.
+    /// From sacreBLEU 2.6.0: `BLEU()`, `CHRF()` and `TER()`, each `.corpus_score(hypotheses, references)`.
     #[test]
     fn several_references_equal_sacrebleu() {
         let hypotheses =

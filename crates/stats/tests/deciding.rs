@@ -1,4 +1,4 @@
-//! Error of sweeps that stop: effects that lie exactly at the margin are called smaller or larger in at most about 3% of the trials.
+//! Error of sweeps that stop early: true effects exactly at the margin are called smaller or larger in at most about 3% of the trials.
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use stats::sequential::{Spending, sampling_order};
 
 const TRIALS: u64 = 2_000;
 
-/// Error of a side: 2.5%; at most 4% where effects are skewed and the last look is a plain test.
+/// Maximum error of a side: nominally 2.5%, up to 4% if effects are skewed and the last look is a plain test.
 const MOST: f64 = 0.04;
 
 /// A base, a variant whose true effect is the margin, and predictions.
@@ -24,7 +24,7 @@ struct Trial {
     margin: f64,
 }
 
-/// Nats of blocks of 16 tokens. Effects are skewed: nearly all of a head's cost comes from some blocks.
+/// Nats of blocks of 16 tokens with skewed effects: nearly all of a head's cost comes from some blocks.
 fn nats(seed: u64) -> Trial {
     let (mut random, normal) = (ChaCha8Rng::seed_from_u64(seed), Normal::standard());
     let mut draw = || normal.inverse_cdf(random.random::<f64>());
@@ -36,13 +36,13 @@ fn nats(seed: u64) -> Trial {
         let effect = mean * (shared + 0.3 * draw());
         base.push(NatsStatistics::new(50.0, tokens, 0).expect("nats"));
         variant.push(NatsStatistics::new(50.0 + effect, tokens, 0).expect("nats"));
-        predicted.push(0.4 * shared - 0.3); // of another scale and mean
+        predicted.push(0.4 * shared - 0.3); // with another scale and mean
     }
     let predicted = Predictions::Changes(predicted);
     Trial { base: Segments::Nats(base), variant: Segments::Nats(variant), predicted, margin }
 }
 
-/// Right answers, of which 4% are lost and 2% gained; predictions know most of these.
+/// Right predictions, of which 4% are lost and 2% gained; most of these changes are predicted.
 fn accuracy(seed: u64) -> Trial {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut base, mut variant, mut predicted) = (Vec::new(), Vec::new(), Vec::new());
@@ -66,11 +66,11 @@ fn accuracy(seed: u64) -> Trial {
     Trial { base: classes(base), variant: classes(variant), predicted, margin: 2.0 }
 }
 
-/// F1 of 86%; 10% of the segments are lost and 7% gained. Predictions know most of these.
+/// F1 of 86%; 10% of the segments are lost and 7% gained. Most of these changes are predicted.
 fn f1(seed: u64) -> Trial {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut base, mut variant, mut predicted) = (Vec::new(), Vec::new(), Vec::new());
-    // shares of all segments: right positives, missed ones, false alarms, right negatives
+    // shares of all segments: true positives, missed positives, false positives, then lost and gained ones
     let (right, missed, alarms, lost, gained) = (0.45, 0.1, 0.05, 0.1, 0.07);
     for _ in 0..1_500 {
         let lot: f64 = random.random();
@@ -95,7 +95,7 @@ fn f1(seed: u64) -> Trial {
     Trial { base: classes(base), variant: classes(variant), predicted, margin }
 }
 
-/// The side of the margin on which the interval lies at the first look at which it does: -1 below, 1 above, 0 never.
+/// Returns the side of the margin of the first interval that excludes it: -1 below, 1 above, 0 never.
 fn verdict(trial: &Trial, seed: u64, (bounds, is_helped): (Spending, bool)) -> i32 {
     let all = trial.base.len();
     let (order, looks) = (sampling_order(all, seed), look_sizes(&trial.base, 4));

@@ -1,4 +1,4 @@
-//! Numbers of SciPy and sacreBLEU; `crates/test-support/golden/README.md` says how they were made.
+//! Reference numbers of SciPy and sacreBLEU; `crates/test-support/golden/README.md` explains how they were made.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn adjusted_p_values_equal_scipy() {
     }
 }
 
-/// The golden statistics count the first system's lead over the second.
+/// The golden statistics are the first system's lead over the second.
 #[test]
 fn tests_of_accuracies_equal_scipy() {
     let correctness = golden("correctness");
@@ -92,13 +92,11 @@ fn bleu_equals_sacrebleu() {
     }
 }
 
-/// Both sides drew 20,000 resamples, so each gap has sqrt(2) times the error of one side; allowed
-/// are four standard errors of the gap.
+/// Both sides drew 20,000 resamples, so each gap has sqrt(2) times the error of one side; four standard errors of the gap are allowed.
 ///
-/// - A percentile has the standard error sqrt(q (1 - q) / 20,000) / f, f the density there. The
-///   golden interval is 8.99 wide; a normal distribution then has the deviation 8.99 / 3.92 = 2.29
-///   and at both ends the density 0.0584 / 2.29 = 0.0255: 0.00110 / 0.0255 = 0.043, and
-///   4 * sqrt(2) * 0.043 = 0.25.
+/// - A percentile has the standard error sqrt(q (1 - q) / 20,000) / f, where f is the density there. The golden interval is 8.99 wide; a
+///   normal distribution then has the standard deviation 8.99 / 3.92 = 2.29 and at both ends the density 0.0584 / 2.29 = 0.0255: 0.00110 /
+///   0.0255 = 0.043, and 4 * sqrt(2) * 0.043 = 0.25.
 /// - The share 0.0018 has sqrt(0.0018 * 0.9982 / 20,000) = 0.00030: 4 * sqrt(2) * 0.0003 = 0.0017.
 #[test]
 fn bootstrap_agrees_within_sampling_error() {

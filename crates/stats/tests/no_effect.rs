@@ -1,7 +1,7 @@
-//! Families of t-tests and McNemar tests without any effect: how often is there a false alarm?
+//! False alarms in families of t-tests and McNemar tests without any effect.
 //!
-//! 1,000 simulated families each; with an error of α = 0.05 the number of families with a false alarm has a standard error
-//! of sqrt(0.05 * 0.95 / 1,000) = 0.0069. Seeds are fixed, so the outcome is too.
+//! 1,000 simulated families each; with an error of α = 0.05 the number of families with a false alarm has a standard error of sqrt(0.05 *
+//! 0.95 / 1,000) = 0.0069. Seeds are fixed, so the outcome is too.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use rand::{Rng, SeedableRng};
@@ -13,15 +13,14 @@ use stats::family::{Comparison, Testing, test_family};
 
 const FAMILIES: u64 = 1_000;
 const ALPHA: f64 = 0.05;
-/// A head changes few: heads share their base, and the more they change, the more they go together, which leaves Holm's
-/// procedure below α.
+/// A head changes few segments: heads share their base, and with more changes they become correlated, which takes Holm's procedure below α.
 const CHANGED: f64 = 0.1;
 const EXAMPLES: usize = 2_000;
 
-/// Families of these sizes, of which the smaller one is the start of the larger.
+/// Sizes of families; the smaller one is the start of the larger.
 const HEADS: [usize; 2] = [48, 96];
 
-/// A base and as many variants as the largest family has.
+/// A base and the variants of the largest family.
 struct Simulated {
     base: Segments,
     variants: Vec<Segments>,
@@ -34,10 +33,10 @@ fn simulated(family: u64, metric: ClassificationMetric) -> Simulated {
     Simulated { base: Segments::Classes(base, metric), variants }
 }
 
-/// The share of simulated families in which a p-value is below α, by size of the family.
+/// Returns the share of simulated families with a p-value below α, by size of the family.
 ///
-/// - `draw`: makes the family of this number
-/// - `adjusted`: the adjusted p-values of the families of all sizes
+/// - `draw`: simulates the family with this number
+/// - `adjusted`: returns the adjusted p-values of the families of all sizes
 fn errors_of(
     draw: impl Fn(u64) -> Simulated,
     adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2],
@@ -52,7 +51,7 @@ fn errors_of(
     alarms.map(|alarms| alarms as f64 / FAMILIES as f64)
 }
 
-/// The same for classifiers.
+/// Returns these shares for classifiers.
 fn errors(metric: ClassificationMetric, adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2]) -> [f64; 2] {
     errors_of(|family| simulated(family, metric), adjusted)
 }
@@ -68,12 +67,12 @@ fn assert_within_two_standard_errors(name: &str, errors: [f64; 2]) {
     }
 }
 
-/// Four of five decisions are right.
+/// Predicts correctly with probability 0.8.
 fn decided(gold: usize, lot: &mut ChaCha8Rng) -> Outcome {
     Outcome { gold, predicted: if lot.random::<f64>() < 0.8 { gold } else { 1 - gold } }
 }
 
-/// Some examples are decided afresh, so that gains and losses are equally likely.
+/// Redraws some predictions, so that gains and losses are equally likely.
 fn disturbed(base: &[Outcome], lot: &mut ChaCha8Rng) -> Vec<Outcome> {
     let redraw = |outcome: &Outcome| {
         if lot.random::<f64>() < CHANGED { decided(outcome.gold, lot) } else { *outcome }

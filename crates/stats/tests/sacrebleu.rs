@@ -1,4 +1,4 @@
-//! The counts of sacreBLEU itself, the Python package, on 500 odd segments: `fixtures/make_sacrebleu.py`.
+//! Counts of sacreBLEU, the Python package, on 500 unusual segments: `fixtures/make_sacrebleu.py`.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn count(value: &Value) -> u32 {
     u32::try_from(value.as_u64().unwrap()).unwrap()
 }
 
-/// The order of sacreBLEU's list: both lengths, right n-grams, all n-grams.
+/// Reads a list in sacreBLEU's order: both lengths, right n-grams, all n-grams.
 fn statistics(row: &Value) -> BleuStatistics {
     BleuStatistics {
         hypothesis_length: count(&row[0]),
@@ -33,7 +33,7 @@ fn counted(bleu: &Bleu, pairs: &[[String; 2]]) -> Vec<BleuStatistics> {
     pairs.iter().map(|[hypothesis, reference]| bleu.segment(hypothesis, reference)).collect()
 }
 
-/// The tokenisers by the names that sacreBLEU has for them.
+/// Returns the tokenizers by their sacreBLEU names.
 fn tokenizers() -> [(&'static str, Bleu); 5] {
     BleuTokenizer::ALL.map(|tokenizer| (tokenizer.name(), Bleu::of(tokenizer)))
 }

@@ -1,11 +1,11 @@
-//! Golden files: texts kept in the repository, which tests compare with what is made now.
+//! Golden files: texts in the repository that tests compare with their output.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Compares texts with the golden files of a folder: one for each name, such as `tiny-language/figure3`, and no other. With
-/// `GOLDEN=write` in the environment the folder gets these texts first, in place of what it had.
+/// Compares texts with the golden files of a folder: one per name, such as `tiny-language/figure3`, and no others. With `GOLDEN=write` in
+/// the environment the folder is first replaced by these texts.
 ///
 /// # Panics
 /// If a text differs, or a file is missing or left over.

@@ -1,4 +1,4 @@
-//! Subjects that train in a second, for tests of whole commands, and [`golden`] files; beside them, in `results/`, made-up results.
+//! Setups that train in a second, for tests of whole commands; [`golden`] files; and synthetic results, in the folder `results/`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 pub mod golden;
 
@@ -43,7 +43,7 @@ length_ratio = 1.0
 length_offset = 2
 "#;
 
-/// A classifier of the reviews that [`write_reviews`] makes.
+/// A classifier of the reviews from [`write_reviews`].
 pub const CLASSIFIER: &str = r#"
 task = "classification"
 description = "A classifier for tests"
@@ -74,7 +74,7 @@ learning_rate = 1e-2
 keep = "best"
 "#;
 
-/// A model with one output, for the ratings that [`write_reviews`] makes.
+/// A single-output model for the ratings from [`write_reviews`].
 pub const REGRESSION: &str = r#"
 task = "classification"
 description = "A model with one output for tests"
@@ -87,7 +87,7 @@ model = { layers = 2, heads = 3, d_model = 12, d_ff = 14, dropout = 0.0 }
 training = { seed = 1, epochs = 4, batch_size = 16, learning_rate = 1e-2, keep = "best" }
 "#;
 
-/// A classifier of tokens of the demo language.
+/// A token classifier of the demo language.
 pub const TAGGER: &str = r#"
 task = "classification"
 description = "A tagger for tests"
@@ -114,7 +114,7 @@ learning_rate = 1e-2
 keep = "best"
 "#;
 
-/// A language model of the demo language, whose 4 heads share 2 keys and values in each layer.
+/// A language model of the demo language with 2 key-value heads for 4 heads in each layer.
 pub const LANGUAGE_MODEL: &str = r#"
 task = "language-modelling"
 description = "A language model for tests"
@@ -141,7 +141,7 @@ learning_rate = 1e-2
 warmup_steps = 5
 "#;
 
-/// A classifier of the images that [`write_images`] makes.
+/// A classifier of the images from [`write_images`].
 pub const IMAGES: &str = r#"
 task = "classification"
 description = "A classifier of images for tests"
@@ -169,13 +169,13 @@ learning_rate = 1e-2
 keep = "best"
 "#;
 
-/// Says in the output of the tests why one of them tests nothing here, also where the harness hides what passing tests print.
+/// Prints why a test is skipped, even if the harness hides the output of passing tests.
 pub fn skipped(why: &str) {
-    // A test does not fail for want of someone who listens.
+    // A closed stderr must not fail the test.
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// A file or folder of reference numbers, in the repository or beside the workspace; says so where it is in neither.
+/// Finds reference numbers in the repository or next to the workspace; prints that the test is skipped if they are missing.
 pub fn golden(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = [root.join("golden"), root.join("../../../shared/golden")];
@@ -186,21 +186,18 @@ pub fn golden(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A folder with the subject `tiny`, described by `spec`.
+/// Makes a folder with the setup `tiny`.
 pub fn folder(spec: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
 }
 
-/// [`folder`] with data and a model, which the first run of `program`, the command under test, trains for all tests of
+/// Makes a [`folder`] with data and a model. The first call trains the model by running `program`, the command under test, for all tests of
 /// this process.
-///
-/// # Panics
-/// If that run fails.
 pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir {
     static TRAINED: Mutex<BTreeMap<&str, TempDir>> = Mutex::new(BTreeMap::new());
-    // After a failure the next test tries again, and fails for its own reason.
+    // After a failure the next test tries again, to fail for its own reason.
     let mut trained = TRAINED.lock().unwrap_or_else(PoisonError::into_inner);
     let trained = trained.entry(spec).or_insert_with(|| {
         let folder = folder(spec);
@@ -215,12 +212,12 @@ pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir
     folder
 }
 
-/// Writes the data of a subject, unless a grammar makes them.
+/// Writes the data of a setup.
 fn write_data(spec: &str, folder: &Path) {
     if spec.contains("images =") { write_images(folder) } else { write_reviews(folder) }
 }
 
-/// Copies the files of a folder, without the folders in it, into another, which is made if needed.
+/// Copies the files, but not the subfolders, of a folder into another, which is created if needed.
 pub fn copy_files(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for file in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
@@ -228,7 +225,7 @@ pub fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// A folder with a copy of the made-up `results`, and of the files in `experiments` that describe their subjects.
+/// Makes a folder with a copy of the synthetic `results` and of their setups in `experiments`.
 pub fn made_up_results() -> TempDir {
     let (here, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
     let subjects = ["results/tiny-translation", "results/tiny-inference", "results/tiny-language"];
@@ -238,14 +235,14 @@ pub fn made_up_results() -> TempDir {
     folder
 }
 
-/// The rows of `results/tiny/<file>` in `folder`.
+/// Reads the rows of `results/tiny/<file>` in `folder`.
 pub fn rows<R: DeserializeOwned>(folder: &Path, file: &str) -> Vec<R> {
     let mut reader = csv::Reader::from_path(folder.join("results/tiny").join(file)).unwrap();
     reader.deserialize().collect::<Result<_, _>>().unwrap()
 }
 
-/// The score that `ablate-one` gives the intact model in the folder `export`, taken as it is. `spec` describes the subject that
-/// it came from, whose `[model]`, `[training]` and size of the vocabulary are left out.
+/// Scores the model in the folder `export` by `ablate-one`. The setup is `spec` without `[model]`, `[training]` and the size of the
+/// vocabulary.
 pub fn score_of_export(folder: &Path, export: &str, spec: &str) -> f64 {
     let is_kept = |table: &&str| {
         let is_of_training = ["model]", "training]", "checkpoint]"].iter().any(|own| table.starts_with(own));
@@ -264,8 +261,8 @@ pub fn score_of_export(folder: &Path, export: &str, spec: &str) -> f64 {
     row["base_score"].parse().unwrap()
 }
 
-/// Writes `data/reviews/{train,dev,test}.tsv` with columns `review`, `verdict`, whether more of its words praise, and `rating`,
-/// half of how many more.
+/// Writes `data/reviews/{train,dev,test}.tsv` with columns `review`, `verdict` (whether most opinions are praise) and `rating` (half the
+/// excess of praise).
 pub fn write_reviews(folder: &Path) {
     fs::create_dir_all(folder.join("data/reviews")).unwrap();
     for (split, offset, rows) in [("train", 0, 400), ("dev", 1_000, 40), ("test", 2_000, 240)] {
@@ -279,9 +276,9 @@ pub fn write_reviews(folder: &Path) {
     }
 }
 
-/// Three or five opinions among names of films, and how many more of them praise; `index` decides all.
+/// Returns three or five opinions after a noun, and the excess of praise; `index` determines both.
 fn review(index: usize) -> (String, i32) {
-    // a fixed mixing of the bits, so that neighbours have nothing in common
+    // mixes the bits, so that neighbouring indices give unrelated reviews
     let mut bits = (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     let mut next = |choices: &[&'static str]| {
         let choice = choices[bits as usize % choices.len()];
@@ -298,12 +295,12 @@ fn review(index: usize) -> (String, i32) {
     (words.join(" "), lead)
 }
 
-/// Writes `data/stripes/{train,dev,test}/{bottom,top}/N.png`: 6 by 6 grey pixels, which are a little brighter in that half.
+/// Writes `data/stripes/{train,dev,test}/{bottom,top}/N.png`: 6 by 6 grey pixels, slightly brighter in the half that names the class.
 pub fn write_images(folder: &Path) {
     for (split, offset, images) in [("train", 0, 96), ("dev", 1_000, 24), ("test", 2_000, 60)] {
         for index in offset..offset + images {
             let class = ["bottom", "top"][index % 2];
-            // a fixed mixing of the bits, so that neighbours have nothing in common
+            // mixes the bits, so that neighbouring pixels are unrelated
             let noise =
                 |pixel: usize| ((index * 64 + pixel + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 120;
             let is_bright = |pixel: usize| (pixel < 18) == (class == "top");
@@ -317,18 +314,15 @@ pub fn write_images(folder: &Path) {
     }
 }
 
-/// `program tiny.toml --quiet`, run in `folder`.
+/// Returns the command `program tiny.toml --quiet` in `folder`.
 pub fn command(program: &str, folder: &Path) -> Command {
     let mut command = Command::cargo_bin(program).unwrap();
     command.current_dir(folder).args(["tiny.toml", "--quiet"]);
     command
 }
 
-/// Starts `program tiny.toml --quiet` with more `arguments` in `folder`, and kills it as soon as `reached`, unless it has
-/// ended by itself.
-///
-/// # Panics
-/// If it fails.
+/// Starts `program tiny.toml --quiet` with more `arguments` in `folder`, and kills it once `reached`, unless it has finished. Panics if it
+/// fails.
 pub fn kill_when(program: &str, arguments: &[&str], folder: &Path, reached: impl Fn() -> bool) {
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin(program))
         .current_dir(folder)
@@ -350,7 +344,7 @@ pub fn kill_when(program: &str, arguments: &[&str], folder: &Path, reached: impl
     child.wait().unwrap();
 }
 
-/// A folder that `new` makes, in which training was killed after its first epoch and before its last, the fourth.
+/// Makes a folder by `new` in which training was killed between its first and its fourth (last) epoch.
 pub fn killed_training(new: impl Fn() -> TempDir) -> TempDir {
     loop {
         let folder = new();
@@ -358,12 +352,12 @@ pub fn killed_training(new: impl Fn() -> TempDir) -> TempDir {
         let epoch = |number: usize| models.join(format!("tiny.partial/epochs/{number}")).exists();
         kill_when("train-subject", &["--threads", "2"], folder.path(), || epoch(1));
         if !epoch(4) && !models.join("tiny").exists() {
-            return folder; // else this process was not given the time to kill it
+            return folder; // otherwise it finished before it could be killed
         }
     }
 }
 
-/// Message of a command that must fail, which is one line; its exit code is 1.
+/// Returns the message of a command that must fail with a single line and exit code 1.
 pub fn refusal(command: &mut Command) -> String {
     let output = command.assert().failure().code(1).get_output().stderr.clone();
     let message = String::from_utf8(output).unwrap();
@@ -371,7 +365,7 @@ pub fn refusal(command: &mut Command) -> String {
     message
 }
 
-/// The bytes of a file in `folder`.
+/// Reads a file in `folder`.
 pub fn read(folder: &Path, file: &str) -> Vec<u8> {
     fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }

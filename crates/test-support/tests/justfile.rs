@@ -1,4 +1,4 @@
-//! The recipes, with just itself. Where just is missing these tests say so and check nothing; CI has it.
+//! The recipes, run by just. Without just these tests report that they are skipped; CI has it.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 mod recipes;
 
@@ -8,7 +8,7 @@ use headcount::{GROUPS, PAPERS};
 use recipes::{just, options, root};
 use test_support::{TRANSLATOR, folder};
 
-/// Output of just in the root of the repository.
+/// Returns the output of just in the root of the repository.
 fn asked(arguments: &[&str]) -> Option<String> {
     let run = just()?.current_dir(root()).args(arguments).output().unwrap();
     let said = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();
@@ -45,7 +45,6 @@ fn what_a_recipe_of_headcount_runs_is_built_first() {
     }
 }
 
-/// `just --list` is read on a terminal of any width that people have.
 #[test]
 fn the_list_of_recipes_fits_into_100_columns() {
     let Some(list) = asked(&["--list", "--unsorted"]) else { return };

@@ -1,5 +1,5 @@
-//! The commands of the pages, run as a reader runs them: on the subjects that a page describes, and on small ones under the names of
-//! those in `experiments/`.
+//! Runs the commands on the pages as a reader would, on the setups that a page describes, and on small ones named like those in
+//! `experiments/`.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 mod recipes;
 
@@ -15,7 +15,7 @@ use recipes::{just, options, root, run_without_cargo};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, copy_files, write_reviews};
 
-/// The pages whose commands readers paste.
+/// Pages with commands for readers.
 const PAGES: [&str; 8] = [
     "README.md",
     "experiments/README.md",
@@ -27,7 +27,7 @@ const PAGES: [&str; 8] = [
     ".github/CONTRIBUTING.md",
 ];
 
-/// Recipes that are only looked up: they build or check the repository, need llama.cpp, or need files of the reader's.
+/// Recipes that are only looked up: they build or check the repository, need llama.cpp, or need the reader's files.
 const LOOKED_UP: [&str; 9] = [
     "bench",
     "check-export",
@@ -40,7 +40,7 @@ const LOOKED_UP: [&str; 9] = [
     "test-browser",
 ];
 
-/// Smaller arguments, since the subjects are small.
+/// Smaller arguments for the small setups.
 const SMALLER: [(&str, &str); 5] = [
     ("--heads 48,24,12", "--heads 4,2"),
     ("--split blimp", "--split agreement"),
@@ -49,18 +49,17 @@ const SMALLER: [(&str, &str); 5] = [
     ("just reproduce-table4", "just reproduce-table4 demo-inference --width 90"),
 ];
 
-/// A step of a reader of a page.
+/// A step that a page asks of its reader.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// Runs a command.
     Run(String),
-    /// Writes a file that describes a subject.
+    /// Writes the file of a setup.
     Describe { subject: String, text: String },
 }
 
-/// Commands that begin with `just`, `headcount` or `cargo run`, in blocks of shell and in the code within the text, and whole files of subjects.
-/// What a reader fills in, `<subject>`, is the demo; what may be left out, `[options]`, is left out; `-table3`, after
-/// `reproduce-table2`, is a recipe's name in short.
+/// Finds commands that start with `just`, `headcount` or `cargo run`, in shell blocks and inline code, and complete setups. Placeholders
+/// such as `<subject>` become the demo, and `[options]` are left out. `-table3`, after `reproduce-table2`, is short for a recipe.
 fn steps_in(page: &str) -> Vec<Step> {
     let blocks: Vec<&str> = page.split("```").collect();
     let mut steps = Vec::new();
@@ -91,7 +90,7 @@ fn steps_in(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The `experiments/<name>.toml` that stands, with a colon, just before a block, or else the first behind it.
+/// Returns the name in `experiments/<name>.toml` with a colon directly before a block, or else the first such name after it.
 fn subject_named_by(before: &str, behind: &str) -> String {
     let announced = before.trim_end().strip_suffix(".toml`:");
     let announced = announced.and_then(|text| text.rsplit_once("`experiments/"));
@@ -132,7 +131,7 @@ fn zipped(text: &str) -> Vec<u8> {
     zipped.finish().unwrap()
 }
 
-/// A folder in which all commands find what they need. A clone is a copy of it.
+/// A folder with everything that the commands need; a clone is a copy.
 struct Desk(TempDir);
 
 impl Clone for Desk {
@@ -147,7 +146,7 @@ impl Clone for Desk {
 impl Desk {
     fn new() -> Self {
         let desk = Self(tempfile::tempdir().unwrap());
-        // long enough for a page that does not say how long its texts are
+        // long enough for pages that do not limit the length of texts
         let classifier =
             CLASSIFIER.replace("max_length = 16", "max_length = 128").replace("reviews/", "tables/");
         for entry in fs::read_dir(root().join("experiments")).unwrap().flatten() {
@@ -196,7 +195,7 @@ impl Desk {
         fs::write(path, bytes).unwrap();
     }
 
-    /// The texts that subjects on the pages have.
+    /// Writes the texts for the setups on the pages.
     fn write_texts(&self) {
         write_reviews(self.path());
         let tables = self.path().join("data/tables");
@@ -228,7 +227,7 @@ impl Desk {
         self.write("data/ud/UD_English-PUD/en_pud-ud-test.conllu.gz", &zipped(&trees.repeat(4)));
     }
 
-    /// A ViT of three classes, and images of them.
+    /// Writes a ViT with three classes, and images for them.
     fn write_images(&self) {
         let crates = root().join("crates");
         let read = |file: &str| fs::read(crates.join(file)).unwrap();
@@ -261,7 +260,7 @@ impl Desk {
         if output.status.success() { Ok(()) } else { Err(said()) }
     }
 
-    /// Prepares what a page takes for granted: results that are drawn, reported or tested again, and shards that are merged.
+    /// Prepares what a page assumes: results to draw, report or test again, and shards to merge.
     fn prepare(&self, command: &str) -> Result<(), String> {
         let recipes = ["just report", "just retest", "just figures", "headcount plotting all"];
         if let Some(arguments) = recipes.iter().find_map(|recipe| command.strip_prefix(recipe)) {
@@ -278,16 +277,16 @@ impl Desk {
         Ok(())
     }
 
-    /// Runs a command of a page, as far as that can be done here.
+    /// Runs a command on a page, as far as possible in tests.
     fn follow(&self, command: &str) -> Result<(), String> {
         let recipe = command.split_whitespace().nth(1).unwrap_or_default();
-        // a T5 and a BERT without a classification head are not there, and a page that says what `init` takes names no model
+        // models without a classification head and T5 are missing here, and a mention of `init` names no model
         let is_there = !command.contains("my-t5") && !command.contains("my-bert");
         let is_example = recipe == "init" && (!is_there || command.ends_with("init"));
         if is_example || LOOKED_UP.contains(&recipe) {
             self.run(&command.replacen("just ", "just --dry-run ", 1))
         } else if recipe == "fetch" {
-            // Nothing is fetched here, but its options and the name must be known.
+            // Nothing is fetched, but the options and the name must be valid.
             let name = command.split_whitespace().nth(2).filter(|name| !name.starts_with('-'));
             let known = fs::read_to_string(self.path().join("data/sources.toml")).unwrap();
             if name.is_some_and(|name| !known.contains(&format!("[{name}]\n"))) {
@@ -302,7 +301,7 @@ impl Desk {
         }
     }
 
-    /// Runs each command of a page and writes its files; what fails.
+    /// Runs each command on a page and writes its files; returns the failures.
     fn follow_page(&self, page: &str) -> Vec<String> {
         let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
         for step in steps_in(&fs::read_to_string(root().join(page)).unwrap()) {
@@ -332,7 +331,7 @@ fn every_command_of_the_pages_runs() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The anchors of a page, as GitHub makes them of its headings.
+/// Returns the anchors that GitHub gives to the headings of a page.
 fn anchors(page: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(page).unwrap();
     let outside: String = text.split("```").step_by(2).collect();
@@ -353,7 +352,7 @@ fn every_link_of_the_pages_leads_somewhere() {
         let inline = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         let named =
             text.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, to)| to);
-        // GitHub's page of releases lies beside the branch that a page is on
+        // GitHub's releases page is outside the branch
         let is_here = |link: &&str| !link.contains("://") && *link != "../../releases";
         for link in inline.chain(named).filter(is_here) {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
@@ -380,7 +379,7 @@ fn pages_stay_short_enough_to_be_read() {
         let words = read(page).split_whitespace().count();
         assert!(words <= most, "{page} has {words} words, more than {most}");
         if page == "experiments/REFERENCE.md" {
-            continue; // its tables list everything
+            continue; // its tables are complete lists
         }
         let text = read(page);
         let mut cells = text.lines().filter(|line| line.starts_with('|')).flat_map(|row| row.split('|'));

@@ -1,4 +1,4 @@
-//! What is written in Python, by its own tests: `.setup/libtorch.py`, and the package of the wheel.
+//! Runs the Python tests of `.setup/libtorch.py` and of the wheel's package.
 use std::path::Path;
 use std::process::Command;
 

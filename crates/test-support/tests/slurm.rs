@@ -1,5 +1,4 @@
-//! The script for Slurm: as Slurm would run it, with a program that waits for signals in the place of an experiment, and on
-//! Slurm itself where there is one.
+//! The Slurm script: run as by Slurm, with a program that waits for signals in place of an experiment; and on Slurm itself if available.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fs;
@@ -16,7 +15,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/slurm/shards.sh")
 }
 
-/// Puts a program into `folder`/bin.
+/// Writes a program into `folder`/bin.
 fn install(folder: &Path, name: &str, text: &str) {
     let path = folder.join("bin").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -24,7 +23,7 @@ fn install(folder: &Path, name: &str, text: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The script as task 2 of the array job 7, of 4 tasks unless it is told otherwise.
+/// Starts the script as task 2 of the array job 7, with 4 tasks unless `shards` is given.
 fn task(folder: &Path, shards: Option<&str>) -> Child {
     let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
@@ -38,7 +37,7 @@ fn task(folder: &Path, shards: Option<&str>) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// A folder in which the experiment takes its time, and ends as experiments do when a signal comes; `scontrol` notes what it is told.
+/// Makes a folder in which the experiment runs until it gets a signal and then exits as experiments do; `scontrol` records its arguments.
 fn waiting() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let program = "#!/bin/sh\ntrap 'echo USR1 > signal; exit 75' USR1\ntrap 'echo TERM > signal; exit 75' TERM\n\
@@ -52,7 +51,7 @@ fn text(folder: &TempDir, file: &str) -> Option<String> {
     fs::read_to_string(folder.path().join(file)).ok().map(|text| text.trim().to_owned())
 }
 
-/// Exit code of the task when it is sent `signal` in its midst.
+/// Sends `signal` to the running task and returns its exit code.
 fn ended_by(folder: &TempDir, signal: &str) -> Option<i32> {
     let mut task = task(folder.path(), None);
     while text(folder, "begun").is_none() {
@@ -73,7 +72,7 @@ fn a_task_that_runs_out_of_time_ends_its_program_and_requeues_itself() {
     assert_eq!(text(&folder, "scontrol").as_deref(), Some("requeue 7_2"));
 }
 
-/// Slurm requeues what it has preempted itself, and what was cancelled is to stay so.
+/// Slurm itself requeues preempted tasks, and cancelled ones must not come back.
 #[test]
 fn a_task_that_is_preempted_or_cancelled_ends_its_program_and_no_more() {
     let folder = waiting();
@@ -92,7 +91,7 @@ fn a_task_ends_as_its_program_does() {
     }
 }
 
-/// Returns true if jobs can be submitted; otherwise the test says so and checks nothing.
+/// Returns true if jobs can be submitted; otherwise reports that the test is skipped.
 fn has_slurm() -> bool {
     let nodes = Command::new("sinfo").args(["--noheader", "--states=idle,mixed"]).output();
     let is_there = nodes.is_ok_and(|nodes| nodes.status.success() && !nodes.stdout.is_empty());

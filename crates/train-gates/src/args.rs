@@ -1,4 +1,4 @@
-//! Arguments, and what follows from them before anything is trained.
+//! Arguments, and the settings that follow from them before any training.
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
@@ -11,37 +11,35 @@ use significance::TestArgs;
 use subject::{Description, TrainedWeights};
 use training::{GATE_RATE, GateStart, Penalty, Precision};
 
-/// Trains gates that prune heads (hard concrete, L0 penalty; Voita et al. 2019), and controls with as many heads.
+/// Trains gates that prune heads (hard concrete, L0 penalty; Voita et al. 2019), and controls with equal numbers of heads.
 ///
-/// Starts from the trained model of the subject and restarts its recipe: schedule, dropout and label smoothing. The
-/// loss has a penalty on the expected number of open gates. Writes a row for each number of heads, or each penalty,
-/// with the score before and after and the heads kept, and the gates after each epoch to `gate-film.csv`. Models are
-/// kept in `<data>/models/<subject>.tuned/`, and a killed run resumes after its last finished epoch. Existing results
-/// are used and missing ones are computed; --again scores existing models again.
+/// Starts from the trained model of the setup and restarts its recipe: schedule, dropout and label smoothing. The loss has a penalty on the
+/// expected number of open gates. Writes a row for each number of heads or penalty, with the scores before and after training and the kept
+/// heads, and writes the gates after each epoch to `gate-film.csv`. Models are kept in `<data>/models/<setup>.tuned/`, and a killed run
+/// resumes after its last finished epoch. Existing results are used and missing ones are computed; --again scores existing models again.
 #[derive(Debug, clap::Parser)]
 #[command(version, args_override_self = true)]
 pub struct Args {
-    /// Heads that have gates: those of enc-enc, enc-dec, dec-dec or self attention, all, or paper: those of a
-    /// translator's encoder or of all layers of other models
+    /// Heads with gates: the attention types enc-enc, enc-dec, dec-dec or self, all, or paper (the encoder of a translator, all heads of
+    /// other models)
     #[arg(long, value_name = "TYPE", default_value = "paper")]
     pub attention: Selection,
 
-    /// Weights that are trained [default: those of the encoder if only its heads have gates, as in the paper, else all]
+    /// Weights that are trained [default: the encoder's if only its heads have gates, as in the paper, otherwise all]
     #[arg(long, value_enum, value_name = "PART")]
     pub train: Option<TrainedWeights>,
 
-    /// Numbers of heads to keep, separated by commas [default: a half, a quarter and an eighth of the heads, unless
-    /// --lambda is given]
+    /// Numbers of heads to keep, separated by commas [default: a half, a quarter and an eighth of the heads, unless --lambda is given]
     #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "N", conflicts_with = "lambda")]
     pub heads: Vec<usize>,
 
-    /// Penalty for each open gate, in nats per prediction; several, separated by commas. It multiplies the expected
-    /// number of open gates, as in the paper. The authors' code divides by the number of attention modules with gates,
-    /// so its lambda is larger by that factor
+    /// Penalty on each open gate, in nats per prediction; several values are separated by commas. It multiplies the expected number of open
+    /// gates, as in the paper. The authors' code divides by the number of attention modules with gates, so its lambda is larger by that
+    /// factor
     #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "LAMBDA", value_parser = penalty)]
     pub lambda: Vec<f64>,
 
-    /// Learning rate of the gates, the same in all steps; they have no weight decay
+    /// Learning rate of the gates, constant over all steps; they have no weight decay
     #[arg(long, value_name = "RATE", default_value_t = GATE_RATE, value_parser = rate)]
     pub gate_learning_rate: f64,
 
@@ -49,15 +47,14 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = GateStart::Open)]
     pub start: GateStart,
 
-    /// Passes over the training split, for gates and controls [default: as many as the model was trained for]. The epoch
-    /// with the lowest loss on the development split is used (heads with closed gates masked, plus the penalty with
-    /// --lambda). The last epoch is used if the subject keeps the last, and for gates with --heads, which reach that
-    /// number only at the end
+    /// Passes over the training split, for gates and controls [default: epochs of the model's own training]. The epoch with the lowest loss
+    /// on the development split is used (heads with closed gates masked, plus the penalty with --lambda). The last epoch is used if the
+    /// setup keeps the last, and for gates with --heads, which reach that number only at the end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub epochs: Option<u64>,
 
-    /// Controls, separated by commas: models trained further for as many updates, with all heads or with as many as the
-    /// gates keep but chosen differently; or trained from scratch with the heads that the gates keep
+    /// Controls, separated by commas: models trained further for an equal number of updates, with all heads or with an equal number of
+    /// heads chosen differently; or trained from scratch with the heads that the gates keep
     #[arg(long = "control", value_enum, action = ArgAction::Set, value_delimiter = ',', value_name = "CONTROLS")]
     pub controls: Vec<Control>,
 
@@ -65,12 +62,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub random_orders: u64,
 
-    /// Write the model with the pruned heads cut out of its weights to this folder; with one number of heads or one
-    /// penalty
+    /// Write the model without the closed heads to this folder; requires a single number of heads or penalty
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
 
-    /// Replace an export that is there
+    /// Replace an existing export
     #[arg(long, requires = "export")]
     pub replace: bool,
 
@@ -92,13 +88,13 @@ pub enum Control {
     Ungated,
     /// Keep the most important heads (Michel et al. 2019, Equation 2)
     Importance,
-    /// Keep the heads whose masking alone costs most, by ablate-one, which is run if its results are missing
+    /// Keep the heads that cost most when masked alone, by ablate-one, whose missing rows are measured
     Oracle,
     /// Keep heads drawn at random
     Random,
     /// Keep the heads whose gates would close first
     Complement,
-    /// Keep the heads that the gates keep, the others masked from the first update on: the value of the choice alone
+    /// Keep the heads that the gates keep, with the others masked from the first update: the effect of the choice alone
     Chosen,
     /// Train a new model from scratch with only the heads that the gates keep, for the epochs of the model and --epochs
     Scratch,
@@ -130,10 +126,10 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// The penalty of each model, of this many `heads`.
+    /// Returns the penalty of each model with this many `heads`.
     ///
     /// # Errors
-    /// If a number of heads is 0 or beyond what there are, or something is given twice.
+    /// If a number of heads is 0 or too large, or a value is given twice.
     pub fn penalties(&self, heads: usize) -> anyhow::Result<Vec<Penalty>> {
         ensure!(!has_duplicates(&self.lambda), "a penalty is given twice in --lambda");
         ensure!(!has_duplicates(&self.heads), "a number is given twice in --heads");
@@ -152,10 +148,10 @@ impl Args {
         Ok(numbers.into_iter().map(Penalty::Heads).collect())
     }
 
-    /// The weights that are trained.
+    /// Returns the weights that are trained.
     ///
     /// # Errors
-    /// If the encoder is asked for of a model that has no decoder beside it, or whose decoder has gates.
+    /// If only the encoder should be trained, but the model has no decoder or other heads have gates.
     pub fn trained(&self, layout: &HeadLayout) -> anyhow::Result<TrainedWeights> {
         let usual = TrainedWeights::usual(self.attention.scope(layout));
         let trained = self.train.unwrap_or(usual);
@@ -166,10 +162,10 @@ impl Args {
         Ok(trained)
     }
 
-    /// Passes over the training split.
+    /// Returns the number of passes over the training split.
     ///
     /// # Errors
-    /// If the model is a checkpoint that is taken as it is, without a recipe to go on by.
+    /// If the model is a ready-made checkpoint, which has no training recipe.
     pub fn epochs(&self, description: &Description) -> anyhow::Result<usize> {
         let trained = description.epochs().with_context(|| {
             let name = description.name();
@@ -178,22 +174,22 @@ impl Args {
         Ok(self.epochs.map_or(trained, |epochs| epochs as usize))
     }
 
-    /// Name of the heads with gates: `all` where the model has no others.
+    /// Returns the name of the heads with gates; `all` if the model has no others.
     pub fn scope(&self, layout: &HeadLayout) -> Scope {
         if layout.types().count() == 1 { Scope::All } else { self.attention.scope(layout) }
     }
 
-    /// Name of the result file: with the heads that have gates, unless these are the paper's.
+    /// Returns the name of the result file, which contains the attention type unless it is the paper's.
     pub fn file_name(&self, layout: &HeadLayout) -> String {
         let scope = self.attention.scope(layout);
         let is_papers = scope == Selection::Paper.scope(layout) || layout.types().count() == 1;
         if is_papers { TRAIN_GATES.name.to_owned() } else { format!("{}-{scope}", TRAIN_GATES.name) }
     }
 
-    /// The folder to write a model to, checked; `models`: how many are trained.
+    /// Returns the folder to export to; `models` is the number of trained models.
     ///
     /// # Errors
-    /// If there are several, the folder is there already or cannot be made, or models are not in f32.
+    /// If several models are trained, the folder exists already, or models are not in f32.
     pub fn export(&self, models: usize) -> anyhow::Result<Option<Export>> {
         let Some(folder) = &self.export else { return Ok(None) };
         ensure!(models == 1, "--export writes one model: give one number of --heads, or one --lambda");
@@ -201,12 +197,12 @@ impl Args {
         Ok(Some(Export::new(folder, self.replace)?))
     }
 
-    /// Returns true if a control is asked for.
+    /// Returns true if this control is requested.
     pub fn asks_for(&self, method: Method) -> bool {
         self.controls.iter().any(|control| control.method() == method)
     }
 
-    /// Seeds of random choices.
+    /// Returns the seeds of random choices.
     pub fn random_seeds(&self) -> impl Iterator<Item = u64> {
         let first = self.shared.seed();
         (0..self.random_orders).map(move |n| first.wrapping_add(n))

@@ -1,4 +1,4 @@
-//! Each gate before the first epoch and after each.
+//! The film of the gates: every gate before the first epoch and after each.
 use std::path::Path;
 
 use core_masking::{HardConcrete, to_vec};
@@ -7,17 +7,14 @@ use heads::experiment::{GATE_FILM, TRAIN_GATES};
 use records::{GateFilmRow, GateRow, Identity, RowWriter, Signature};
 use training::Machine;
 
-/// Name of its results.
+/// Name of the results.
 const NAME: &str = GATE_FILM.name;
 
 /// The rows of `gate-film`.
 pub struct Film(RowWriter<GateFilmRow>);
 
 impl Film {
-    /// Opens the film beside the results at `path`.
-    ///
-    /// # Errors
-    /// If it cannot be read or written.
+    /// Opens the film that belongs to the results at `path`.
     pub fn open(
         path: &Path,
         identity: &Identity,
@@ -36,16 +33,13 @@ impl Film {
         Ok(Self(writer))
     }
 
-    /// Returns true if all epochs of a model with this row are there.
+    /// Returns true if all epochs of this row's model are stored.
     pub fn has(&self, row: &GateRow, epochs: usize, heads: usize) -> bool {
         let own = self.0.rows().filter(|own| own.gates == row.attention && own.goal == row.goal());
         own.count() == (epochs + 1) * heads
     }
 
-    /// Adds what is missing of a model.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Adds the missing rows of a model.
     pub fn add(&mut self, row: &GateRow, history: &[HardConcrete]) -> anyhow::Result<()> {
         for (epoch, gates) in history.iter().enumerate() {
             let p_open = to_vec::<f64>(&gates.p_open());
@@ -59,10 +53,7 @@ impl Film {
         Ok(())
     }
 
-    /// Makes the rows the film.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Completes the file.
     pub fn finish(self) -> anyhow::Result<()> {
         self.0.finish()?;
         Ok(())

@@ -1,4 +1,4 @@
-//! The experiment: models that gates make, and their controls, each with its row.
+//! The experiment: models with trained gates, and their controls, each with a row.
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use training::{Penalty, stop};
 use crate::film::Film;
 use crate::tuning::{Asked, Choice, Tuner};
 
-/// Orders of the heads in the model before it is trained further, the first to be closed first; each is made once.
+/// Rankings of heads on the model before further training, those to be closed first in front; each is computed once.
 #[derive(Default)]
 struct Orders {
     importance: OnceCell<Vec<HeadId>>,
@@ -31,24 +31,24 @@ fn once(
     Ok(cell.get().map_or(&[], Vec::as_slice))
 }
 
-/// The controls that are made of gates.
+/// Returns the controls that depend on trained gates.
 fn hanging() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|method| method.hangs_on_gates())
 }
 
-/// Settings that all rows have in common.
+/// Settings shared by all rows.
 pub struct GateExperiment<'a> {
     pub tuner: Tuner<'a>,
-    /// The model before it is trained further.
+    /// The model before further training.
     pub base: &'a dyn Subject,
     pub scored: Scored,
     pub dev: Scored,
-    /// Measuring of importance, where a control needs it.
+    /// How importance is measured, if a control needs it.
     pub estimate: Option<Estimate>,
 }
 
 impl GateExperiment<'_> {
-    /// All that the rows depend on.
+    /// Describes everything that the rows depend on.
     pub fn identity(&self) -> anyhow::Result<Identity> {
         let mut identity = self.base.identity(TRAIN_GATES.name, &self.scored)?;
         identity.seed = Some(self.tuner.args.shared.seed());
@@ -59,12 +59,12 @@ impl GateExperiment<'_> {
         Ok(identity)
     }
 
-    /// The rows of a method are tested together, however many they are.
+    /// Returns the families of tests: the rows of each method, whatever their number.
     pub fn families(&self) -> BTreeMap<String, usize> {
         Method::ALL.into_iter().map(|method| (format!("{}/{method}", self.tuner.scope), 0)).collect()
     }
 
-    /// Trains gates for each of `penalties` that has no row, and writes down how they closed.
+    /// Trains gates for each of `penalties` that has no row, and records how they closed.
     pub fn train(
         &self,
         penalties: &[Penalty],
@@ -83,7 +83,7 @@ impl GateExperiment<'_> {
         film.finish()
     }
 
-    /// Trains each control further that has no row: with all heads, or with as many as gates have kept for each of `penalties`.
+    /// Trains each control that has no row: with all heads, or with the number of heads that the gates for each of `penalties` kept.
     pub fn control(&self, penalties: &[Penalty], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
         if self.tuner.args.asks_for(Method::Ungated) && rows.is_due(&self.tuner.row_of(&Choice::All)) {
             self.measure(&Choice::All, &self.tuner.tune(&Choice::All)?, rows)?;
@@ -106,7 +106,7 @@ impl GateExperiment<'_> {
         Ok(())
     }
 
-    /// The controls of gates, `row`, that have as many heads.
+    /// Returns the controls with the number of heads of the gates in `row`.
     fn asked(&self, penalty: Penalty, row: &GateRow) -> Vec<Asked> {
         let args = self.tuner.args;
         let one = |method: Method, of: Option<Penalty>| Asked { method, seed: None, kept: row.kept, of };
@@ -117,7 +117,7 @@ impl GateExperiment<'_> {
         asked
     }
 
-    /// Leaves out controls of gates, `row`, that keep other heads than these gates say now, unless they are measured again anyway.
+    /// Leaves out controls of the gates in `row` whose heads no longer match these gates, unless they are measured again anyway.
     fn leave_out_outdated(
         &self,
         penalty: Penalty,
@@ -126,7 +126,7 @@ impl GateExperiment<'_> {
     ) -> anyhow::Result<()> {
         let args = self.tuner.args;
         for method in hanging() {
-            // The complement is told by the model with gates, which is there after --again.
+            // The complement needs the model with gates, which exists after --again.
             let can_be_told = method != Method::Complement || args.shared.again;
             let is_due = args.asks_for(method) && args.shared.again;
             if is_due || !can_be_told {
@@ -143,7 +143,7 @@ impl GateExperiment<'_> {
         Ok(())
     }
 
-    /// The heads that are closed in a control of gates, `row`.
+    /// Returns the heads that are closed in a control of the gates in `row`.
     fn closed(&self, asked: &Asked, row: &GateRow, orders: &Orders) -> anyhow::Result<HeadSet> {
         let heads = self.tuner.heads;
         let first = |order: &[HeadId]| order.iter().take(heads.len() - row.kept).copied().collect();
@@ -161,15 +161,15 @@ impl GateExperiment<'_> {
         }
     }
 
-    /// The heads by their importance in the model before it is trained further, the least important first.
+    /// Ranks heads by their importance before further training, the least important first.
     fn by_importance(&self) -> anyhow::Result<Vec<HeadId>> {
         let estimate = self.estimate.as_ref().context("heads cannot be scored without --estimate-on")?;
         let order = estimate.scores(Order::Importance, self.base, &HeadSet::none())?.ascending();
         Ok(order.into_iter().filter(|id| self.tuner.heads.contains(id)).collect())
     }
 
-    /// The heads by what the score loses without each, the least first, on the segments that are scored: results of `ablate-one`,
-    /// which are made if they are not there.
+    /// Ranks heads by the loss of score when masked alone, the smallest first, on the scored segments: uses results of `ablate-one` and
+    /// measures missing ones.
     fn by_oracle(&self) -> anyhow::Result<Vec<HeadId>> {
         let Tuner { args, description, machine, heads, .. } = self.tuner;
         let layout = self.base.layout();
@@ -180,7 +180,7 @@ impl GateExperiment<'_> {
         Ok(scores.with_context(|| format!("`{}` lacks heads", path.display()))?.ascending())
     }
 
-    /// Scores a model that was trained further, and adds its row if it is not there.
+    /// Scores a further trained model, and adds its row unless it exists.
     fn measure(
         &self,
         choice: &Choice,
@@ -203,7 +203,7 @@ impl GateExperiment<'_> {
         Ok(rows.measure_other(subject.as_ref(), self.base, &self.scored, set)?)
     }
 
-    /// Writes the model that gates made, without the heads that they closed.
+    /// Writes a model with trained gates without its closed heads.
     pub fn export(&self, penalty: Penalty, export: &Export) -> anyhow::Result<()> {
         let choice = Choice::Gates(penalty);
         let tuned = self.tuner.tune(&choice)?;

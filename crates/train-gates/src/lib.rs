@@ -1,8 +1,8 @@
-//! Learned gates: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 6, Figures 7, 9 and 10, Table 2.
+//! Trained gates: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 6, Figures 7, 9 and 10, Table 2.
 //!
-//! The trained model is trained further with a gate on each head, and a loss that has a term for the expected number of open gates:
-//! with a penalty for each (--lambda), as in the paper, or, beyond it, so that a number of heads is kept (--heads). Controls, which the
-//! paper lacks, are trained further for as many updates with heads that were chosen otherwise, or with all.
+//! Trains the model further with a gate on each head. The loss has a term for the expected number of open gates: a penalty on each, as in
+//! the paper (--lambda), or, beyond the paper, a term that keeps a given number of heads (--heads). Controls, which the paper lacks, are
+//! trained further for equal numbers of updates, with all heads or with heads chosen differently.
 mod args;
 mod film;
 mod gating;
@@ -34,7 +34,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if args.asks_for(Method::Scratch) {
         description.check_from_nothing()?;
     }
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;

@@ -1,4 +1,4 @@
-//! The choice of heads, and the training that follows: the same for gates and for controls.
+//! Choice of heads, and the further training that gates and controls share.
 use core_masking::{HardConcrete, HeadId, HeadLayout, HeadSet};
 use records::{GateRow, Method, Scope};
 use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
@@ -6,36 +6,36 @@ use training::{Closing, GateTraining, Gating, MULTIPLIER_RATE, Machine, Penalty}
 
 use crate::args::Args;
 
-/// Choice of the heads of a model.
+/// How the heads of a model are chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
-    /// Gates are trained.
+    /// By training gates.
     Gates(Penalty),
-    /// All stay.
+    /// All heads stay.
     All,
-    /// These are masked.
+    /// These heads are masked.
     Closed { asked: Asked, closed: HeadSet },
 }
 
-/// A control with some heads masked.
+/// A control with masked heads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asked {
     pub method: Method,
-    /// Of a random choice.
+    /// Seed of a random choice.
     pub seed: Option<u64>,
     /// Number of heads kept.
     pub kept: usize,
-    /// Penalty of the gates whose heads it has, or has none of.
+    /// Penalty of the gates whose heads it keeps, or masks.
     pub of: Option<Penalty>,
 }
 
-/// Gates of the epoch that counts.
+/// Returns the gates of the chosen epoch.
 pub fn gates(tuned: &FineTuned) -> Option<&HardConcrete> {
     tuned.history.get(tuned.row.epoch)
 }
 
 impl Choice {
-    /// The heads that are closed in a model that was trained further so.
+    /// Returns the heads that are closed in a model trained for this choice.
     pub fn closed(&self, tuned: &FineTuned) -> HeadSet {
         match (self, gates(tuned)) {
             (Self::Gates(penalty), Some(gates)) => penalty.closed(gates),
@@ -45,21 +45,21 @@ impl Choice {
     }
 }
 
-/// Trains models on.
+/// Settings for training models further.
 pub struct Tuner<'a> {
     pub args: &'a Args,
     pub description: &'a Description,
     pub machine: &'a Machine,
-    /// The heads that can be closed.
+    /// Heads that can be closed.
     pub heads: &'a [HeadId],
-    /// Their name.
+    /// Name of these heads.
     pub scope: Scope,
     pub trained: TrainedWeights,
     pub epochs: usize,
 }
 
 impl Tuner<'_> {
-    /// Arguments that all rows depend on, by name.
+    /// Returns the arguments, by name, that all rows depend on.
     pub fn arguments(&self) -> Vec<(String, serde_json::Value)> {
         let arguments = [
             ("train", serde_json::json!(self.trained)),
@@ -70,7 +70,7 @@ impl Tuner<'_> {
         arguments.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    /// The row of a choice, by its key alone.
+    /// Returns the row of a choice with only its key filled in.
     pub fn row_of(&self, choice: &Choice) -> GateRow {
         match choice {
             Choice::Gates(penalty) => self.row_of_penalty(*penalty),
@@ -79,7 +79,7 @@ impl Tuner<'_> {
         }
     }
 
-    /// The row of a control, by its key alone.
+    /// Returns the row of a control with only its key filled in.
     pub fn row_of_asked(&self, asked: &Asked) -> GateRow {
         let Asked { method, seed: method_seed, kept, of } = *asked;
         let row = match of {
@@ -100,7 +100,7 @@ impl Tuner<'_> {
         GateRow { attention: self.scope, ..GateRow::default() }
     }
 
-    /// The row of a choice with all but scores.
+    /// Returns the row of a choice with everything but scores.
     pub fn row(&self, choice: &Choice, layout: &HeadLayout, tuned: &FineTuned) -> GateRow {
         let closed = choice.closed(tuned);
         let kept: HeadSet = self.heads.iter().copied().filter(|&id| !closed.contains(id)).collect();
@@ -130,7 +130,7 @@ impl Tuner<'_> {
         }
     }
 
-    /// Trains the model further, unless that was done already.
+    /// Trains the model further, unless a stored training exists.
     pub fn tune(&self, choice: &Choice) -> anyhow::Result<FineTuned> {
         let row = self.row_of(choice);
         let seed = self.args.shared.seed();
@@ -157,7 +157,7 @@ impl Tuner<'_> {
             seed,
         };
         let tuning = if row.method == Method::Scratch {
-            // as many epochs as all others have had when they end
+            // the number of epochs that all others have in total
             let epochs = self.description.epochs().unwrap_or_default() + self.epochs;
             FineTuning { initial: InitialWeights::New, trained: TrainedWeights::All, epochs, ..tuning }
         } else {
@@ -166,7 +166,7 @@ impl Tuner<'_> {
         Ok(self.description.fine_tune(self.machine, &tuning)?)
     }
 
-    /// The heads by how late gates would close them, the last first.
+    /// Returns the heads in the reverse of the order in which gates would close them.
     pub fn last_to_close(&self, penalty: Penalty) -> anyhow::Result<Vec<HeadId>> {
         let tuned = self.tune(&Choice::Gates(penalty))?;
         let order = gates(&tuned).map(|gates| gates.scores().ascending());

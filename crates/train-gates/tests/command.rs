@@ -1,4 +1,4 @@
-//! The whole command on subjects that train in a second.
+//! The whole command on setups that train in a second.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use training::{Machine, Memory, Precision};
 const TABLE: &str = "results/tiny/train-gates.csv";
 const FILM: &str = "results/tiny/gate-film.csv";
 
-/// Weights depend on the number of threads.
+/// Fixes the number of threads, on which the weights depend.
 const ARGUMENTS: [&str; 4] = ["--resamples", "99", "--threads", "2"];
 
 fn folder(spec: &'static str) -> TempDir {
@@ -44,8 +44,8 @@ fn heads(row: &GateRow) -> BTreeSet<&str> {
     row.kept_heads.split('+').filter(|name| !name.is_empty()).collect()
 }
 
-/// A number of heads is kept exactly, each with its film; controls keep as many, and the complement none of the same where there
-/// are enough others.
+/// Exactly the given number of heads is kept, and each model has its film. Controls keep equal numbers; the complement keeps only other
+/// heads if enough exist.
 #[test]
 fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     let folder = folder(TRANSLATOR);
@@ -57,7 +57,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
         .success()
         .stdout(format!("{TABLE}\n"));
     let gates = found(folder.path(), Method::Gates);
-    // 2 layers of 3 encoder heads; the decoder keeps its 6 and 6
+    // 2 layers of 3 encoder heads; the decoder keeps its 6 and 6 heads
     assert_eq!(gates.iter().map(|row| (row.kept, row.heads)).collect::<Vec<_>>(), [(1, 6), (3, 6)]);
     for row in &gates {
         assert_eq!(
@@ -79,7 +79,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     ] {
         let rows = found(folder.path(), method);
         assert_eq!(rows.iter().map(|row| row.kept).collect::<Vec<_>>(), numbers, "{method}");
-        // this subject's model is trained for 4 epochs, and here for 2 more
+        // the setup's model is trained for 4 epochs, and here for 2 more
         let steps = if method == Method::Scratch { 3 * gates[0].steps } else { gates[0].steps };
         assert!(rows.iter().all(|row| row.steps == steps && row.gap.is_none() && row.score >= 0.0));
     }
@@ -87,7 +87,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
         let same = found(folder.path(), method);
         assert!(gates.iter().zip(&same).all(|(row, other)| heads(row) == heads(other)), "{method}");
     }
-    // the oracle leaves what costs most when masked alone
+    // the oracle keeps the heads that cost most when masked alone
     let single: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
     let mut encoder: Vec<_> = single.iter().filter(|row| row.attention == "enc-enc").collect();
     encoder.sort_by(|one, other| one.score_delta.total_cmp(&other.score_delta));
@@ -116,7 +116,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     }
 }
 
-/// Where an open head costs more than any can be worth all close, where it costs nothing they stay as they began.
+/// All heads close if the penalty exceeds the worth of any head; with no penalty they stay as they started.
 #[test]
 fn a_penalty_closes_heads() {
     let folder = folder(TRANSLATOR);
@@ -130,7 +130,7 @@ fn a_penalty_closes_heads() {
     assert!(free.kept > 9, "{}", free.kept);
 }
 
-/// 18 heads that hardly move cost 180 nats per prediction, none of which is left in the loss on the development split.
+/// 18 heads whose gates hardly move cost 180 nats per prediction, which must not be in the loss on the development split.
 #[test]
 fn what_heads_cost_is_not_in_the_loss() {
     let folder = folder(TRANSLATOR);
@@ -140,7 +140,7 @@ fn what_heads_cost_is_not_in_the_loss() {
     assert!(gates[0].kept == 18 && (1.0..20.0).contains(&gates[0].dev_loss), "{gates:?}");
 }
 
-/// Two penalties at which all heads stay: the controls of each are rows of their own, and stay while their gates keep these heads.
+/// With two penalties that leave all heads open, each has its own rows of controls, which stay while the gates keep these heads.
 #[test]
 fn controls_hang_on_the_gates_that_they_are_of() {
     let folder = folder(TRANSLATOR);
@@ -156,7 +156,7 @@ fn controls_hang_on_the_gates_that_they_are_of() {
     assert_eq!(read(folder.path(), TABLE), before);
 }
 
-/// Controls whose heads are not those that the gates leave, as after gates were trained on another machine.
+/// Stored controls whose heads differ from the gates' heads are removed, as after training gates on another machine.
 #[test]
 fn controls_of_other_gates_go() {
     let folder = folder(TRANSLATOR);
@@ -183,7 +183,7 @@ fn controls_of_other_gates_go() {
     assert_eq!(kept(Method::Complement), complement);
 }
 
-/// The encoder's weights change, and no other.
+/// Only the encoder's weights change.
 #[test]
 fn the_decoder_is_frozen_unless_all_is_trained() {
     for (arguments, is_frozen) in
@@ -201,7 +201,7 @@ fn the_decoder_is_frozen_unless_all_is_trained() {
         let (before, after) = (weights(&folder.path().join("data/models/tiny")), weights(&tuned));
         for (name, tensor) in before.iter() {
             let is_same = after.get(name).unwrap() == *tensor;
-            // keys' biases do not change what softmax gives
+            // softmax does not depend on the biases of keys
             if !name.ends_with("k_proj.bias") && name != "final_logits_bias" && !name.contains("position") {
                 assert_eq!(is_same, is_frozen && !name.contains(".encoder."), "{name}");
             }
@@ -209,7 +209,7 @@ fn the_decoder_is_frozen_unless_all_is_trained() {
     }
 }
 
-/// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch and before its last.
+/// Equal seeds give equal bytes, even if a run is killed between its first and last epoch.
 #[test]
 fn a_killed_run_goes_on_with_the_gates_of_an_unbroken_one() {
     let arguments = ["--heads", "2", "--epochs", "4"];
@@ -224,7 +224,7 @@ fn a_killed_run_goes_on_with_the_gates_of_an_unbroken_one() {
         };
         kill_when("train-gates", &[&ARGUMENTS[..], &arguments].concat(), folder.path(), || epoch(1));
         if !epoch(4) {
-            break folder; // else this process was not given the time to kill it
+            break folder; // otherwise it finished before it could be killed
         }
     };
     command(killed.path(), &arguments).assert().success();
@@ -233,7 +233,7 @@ fn a_killed_run_goes_on_with_the_gates_of_an_unbroken_one() {
     }
 }
 
-/// What is there is used: nothing is trained again, and further rows join those that are there.
+/// Existing rows are used, so nothing is trained again, and new rows are added to them.
 #[test]
 fn rows_that_are_there_are_used() {
     let folder = folder(TRANSLATOR);
@@ -247,7 +247,7 @@ fn rows_that_are_there_are_used() {
     assert_eq!(found(folder.path(), Method::Gates).iter().map(|row| row.kept).collect::<Vec<_>>(), [2, 4]);
 }
 
-/// The score of an exported folder, which a subject is made of that has no recipe.
+/// Scores an exported folder by a setup without a recipe.
 fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
     let (data, rest) = spec.split_once("[tokenizer]\nvocabulary = 60\n").unwrap();
     let (tokenizer, _) = rest.split_once("[model]").unwrap();
@@ -273,7 +273,7 @@ fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
     score.unwrap()
 }
 
-/// Exported, the model has the heads that the row names, and gives the row's score without gates.
+/// The export has the heads and the score of its row, without gates.
 #[test]
 fn an_export_is_the_model_without_its_closed_heads() {
     let folder = folder(CLASSIFIER);

@@ -1,4 +1,4 @@
-//! The control from scratch: models that are trained from scratch with some of their heads alone.
+//! Models that are trained from scratch with only some of their heads.
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn command(program: &str, folder: &Path) -> Command {
     command
 }
 
-/// Every experiment looks at those heads alone, all of which can be masked; the signature of the training names them.
+/// Experiments see only these heads and may mask all of them. The signature of the training names them.
 #[test]
 fn a_model_has_the_heads_that_are_named_and_no_others() {
     let folder =
@@ -41,7 +41,7 @@ fn a_model_has_the_heads_that_are_named_and_no_others() {
     expected.extend(["enc-enc:1:2", "enc-enc:2:3", "dec-dec:2:1"].map(str::to_owned));
     expected.sort();
     assert_eq!(names, expected);
-    // trained again it is the same model; with other heads, another
+    // training again gives equal weights; other heads need another training
     let weights = |folder: &Path| read(folder, "data/models/tiny/model.safetensors");
     let before = weights(folder.path());
     command("train-subject", folder.path()).arg("--again").assert().success();

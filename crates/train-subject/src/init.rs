@@ -1,4 +1,4 @@
-//! A setup for a model and data that nobody has described yet, and a first score.
+//! A setup for a new model and new data, and a first score.
 mod first_score;
 
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use training::Machine;
 
 use first_score::FirstScore;
 
-/// First line of a setup whose model could not be scored, which the next `init` replaces.
+/// First line of a setup whose model could not be scored; the next `init` replaces such a setup.
 const NOT_SCORED: &str = "# The model could not be scored yet.";
 
 /// Describes a model and its data in a setup, `experiments/NAME.toml`, and scores 20 segments.
 ///
-/// The task, the classes, columns and formats are read from the files of the model and of the data. Comments in the setup say what was
-/// found and what was assumed. Split names are taken from file names: train, dev or valid, test.
+/// The task, classes, columns and formats are read from the files of the model and the data. Comments in the setup tell what was found and
+/// what was assumed. Split names are taken from file names: train, dev or valid, test.
 #[derive(Debug, clap::Parser)]
 #[command(name = "init", version, args_override_self = true)]
 struct Args {
@@ -71,19 +71,19 @@ struct Args {
     #[arg(long, value_name = "COLUMN|ENDING")]
     target: Option<String>,
 
-    /// Text that each source begins with, such as "summarize: "
+    /// Text to put before each source, such as "summarize: "
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 
-    /// Codes of the languages of source and target, as the tokenizer writes them
+    /// Codes of the source and target languages, as the tokenizer writes them
     #[arg(long, value_name = "SOURCE,TARGET", value_parser = two)]
     languages: Option<Languages>,
 
-    /// Give a model without a classification head one, and fine-tune it on first use
+    /// Add a classification head to a model without one, and fine-tune it on first use
     #[arg(long)]
     fine_tune: bool,
 
-    /// Replace a setup of the same name
+    /// Replace an existing setup of this name
     #[arg(long)]
     force: bool,
 
@@ -91,7 +91,7 @@ struct Args {
     #[arg(long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
 
-    /// Folder of the results, where the training curve of a fine-tuned model is written
+    /// Folder of the results, for the training curve of a fine-tuned model
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
 
@@ -116,7 +116,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<()> {
     let path = args.path()?;
-    // Only what is said here is shown.
+    // Only messages of this command are shown.
     let machine = Machine { quiet: true, ..args.machine.build()? };
     let model = InitialModel::find(&args.model(&machine)?, &machine)?;
     let command = words::command_line();
@@ -155,14 +155,14 @@ fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What was written and what was assumed.
+/// Describes what was written and what was assumed.
 fn told(path: &Path, draft: &Draft) -> String {
     let assumed: Vec<String> = draft.assumed.iter().map(|line| format!("assumed: {line}")).collect();
     [vec![format!("wrote {}", path.display())], assumed].concat().join("\n")
 }
 
 impl Args {
-    /// The file to write.
+    /// Returns the file to write.
     fn path(&self) -> Result<PathBuf> {
         let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
         ensure!(
@@ -178,7 +178,7 @@ impl Args {
         Ok(path)
     }
 
-    /// The model; a GGUF file is converted to a folder among the data.
+    /// Returns the model; a GGUF file is converted to a folder in the data folder.
     fn model(&self, machine: &Machine) -> Result<String> {
         let is_gguf = Path::new(&self.model).extension().is_some_and(|ending| ending == "gguf");
         if !is_gguf {

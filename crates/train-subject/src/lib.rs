@@ -1,4 +1,4 @@
-//! Trains the model of a subject, as its TOML file says, and writes the training curve.
+//! Trains the model of a setup as its TOML file describes, and writes the training curve.
 pub mod init;
 
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use experiment::{MachineArgs, SubjectArgs};
 
-/// Trains the model of a subject.
+/// Trains the model of a setup.
 ///
-/// Does nothing if the model is there, and resumes a killed run. Once training is complete the model is kept as a
-/// Hugging Face folder in `<data>/models/<subject>/`, with the epochs that `[dynamics]` names in `epochs/` below it
-/// (all of them without that section), and the training curve in `<results>/<subject>/training.csv`.
+/// Does nothing if the model exists, and resumes a killed run. The finished model is kept as a Hugging Face folder in
+/// `<data>/models/<setup>/`, with the epochs that `[dynamics]` names in `epochs/` below it (all of them without that section), and the
+/// training curve in `<results>/<setup>/training.csv`.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {

@@ -13,7 +13,7 @@ fn folder(spec: &str) -> TempDir {
     folder
 }
 
-/// Two threads, since weights depend on their number.
+/// Fixes the number of threads at two, since weights depend on it.
 fn command(folder: &Path) -> Command {
     let mut command = test_support::command("train-subject", folder);
     command.args(["--threads", "2"]);
@@ -24,7 +24,7 @@ fn refusal(folder: &Path) -> String {
     test_support::refusal(&mut command(folder))
 }
 
-/// Column `name` of the training curve.
+/// Returns the column `name` of the training curve.
 fn curve(folder: &Path, subject: &str, name: &str) -> Vec<f64> {
     let text = String::from_utf8(read(folder, &format!("results/{subject}/training.csv"))).unwrap();
     let column = text.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
@@ -64,7 +64,7 @@ fn the_last_epoch_becomes_the_model_where_the_subject_says_so() {
     assert_eq!(published_epoch(folder.path()), 4);
 }
 
-/// A trained model as the checkpoint of another subject, with a classifier of its own for other classes.
+/// A trained model is the checkpoint of another setup, which adds a new classification head for other classes.
 #[test]
 fn a_checkpoint_is_fine_tuned_to_other_classes() {
     let folder = folder(CLASSIFIER);
@@ -89,7 +89,7 @@ fn a_checkpoint_is_fine_tuned_to_other_classes() {
     assert_eq!(tokenizer("other"), tokenizer("tiny"));
 }
 
-/// Random encoders of all families, behind a tokeniser that was trained here.
+/// Fine-tunes random encoders of all families, with a tokenizer that was trained here.
 #[test]
 fn encoders_of_all_families_are_fine_tuned() {
     let folder = folder(CLASSIFIER);
@@ -117,7 +117,7 @@ fn encoders_of_all_families_are_fine_tuned() {
     ] {
         let config = fs::read_to_string(golden.join(family).join("config.json")).unwrap();
         let config = [1, 3].iter().fold(config, |config, pad| {
-            config.replace(&format!("\"pad_token_id\": {pad}"), "\"pad_token_id\": 0") // as the tokeniser has it
+            config.replace(&format!("\"pad_token_id\": {pad}"), "\"pad_token_id\": 0") // as in the tokenizer
         });
         fs::write(base.join("config.json"), config).unwrap();
         fs::copy(golden.join(family).join("model.safetensors"), base.join("model.safetensors")).unwrap();
@@ -126,13 +126,13 @@ fn encoders_of_all_families_are_fine_tuned() {
         tune.current_dir(folder.path()).args(["tuned.toml", "--threads", "2", "--again"]).assert().success();
         let scores = curve(folder.path(), "tuned", "dev_score");
         let best = scores.iter().copied().fold(0.0, f64::max);
-        assert!(best > 70.0, "{family}: {scores:?}"); // of 40 texts, of which half are good
+        assert!(best > 70.0, "{family}: {scores:?}"); // half of the 40 texts are good
         let losses = curve(folder.path(), "tuned", "train_loss");
         assert!(losses[3] < 0.9 * losses[0], "{family}: {losses:?}");
     }
 }
 
-/// On top of a classifier of two classes, whose last map has two rows.
+/// Fine-tunes a classifier with two outputs to a single one.
 #[test]
 fn a_checkpoint_is_fine_tuned_to_one_output() {
     let folder = folder(CLASSIFIER);
@@ -199,7 +199,7 @@ fn a_faulty_description_is_refused_before_training() {
     }
 }
 
-/// 1 and 0 in the file, in its reviews `1` and `0`; no class is called 1.5.
+/// Classes in the setup may be whole numbers; 1.5 is refused.
 #[test]
 fn classes_may_be_called_by_numbers() {
     let numbers = "labels = [1, 0]\nrename = { bad = 1, good = 0 }";

@@ -1,4 +1,4 @@
-//! The whole command on a subject that trains in a second.
+//! The whole command on a setup that trains in a second.
 use std::fs;
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use assert_cmd::Command;
 use predicates::str::contains;
 use test_support::{CLASSIFIER, TRANSLATOR, folder, killed_training, read, write_reviews};
 
-/// Two threads, since weights depend on their number.
+/// Fixes the number of threads at two, since weights depend on it.
 fn command(folder: &Path) -> Command {
     let mut command = test_support::command("train-subject", folder);
     command.args(["--threads", "2"]);
@@ -33,14 +33,13 @@ fn training_leaves_a_model_each_epoch_and_a_curve() {
     for epoch in 1..=4 {
         read(folder.path(), &format!("data/models/tiny/epochs/{epoch}/model.safetensors"));
     }
-    // the lowest dev loss names the epoch that became the model
+    // the epoch with the lowest dev loss became the model
     let best = (0..4).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap() + 1;
     let published = read(folder.path(), "data/models/tiny/model.safetensors");
     assert_eq!(published, read(folder.path(), &format!("data/models/tiny/epochs/{best}/model.safetensors")));
 }
 
-/// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch; in a classifier's training too,
-/// which has scores.
+/// Equal seeds give equal bytes, even if a run is killed after its first epoch; also for a classifier, which has scores.
 #[test]
 fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
     for spec in [TRANSLATOR, CLASSIFIER] {
@@ -52,7 +51,7 @@ fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
         let unbroken = begin();
         command(unbroken.path()).assert().success();
         let killed = killed_training(begin);
-        // Weights depend on the number of shards, which the checkpoint remembers: another number of threads is the same.
+        // Weights depend on the number of shards, which the checkpoint stores, but not on the number of threads.
         command(killed.path()).args(["--threads", "1"]).assert().success();
         for file in OUTCOME {
             assert_eq!(read(killed.path(), file), read(unbroken.path(), file), "{file}");
@@ -131,8 +130,7 @@ fn usage_is_explained() {
     device.args(["--device", "cuda:99"]).assert().code(1).stderr(contains("no "));
 }
 
-/// A replicate is the training with another seed, and nothing else: its weights are those of a subject with that seed. How many
-/// there are changes no weight.
+/// A run with another number only has another seed: its weights equal the weights of a setup with that seed, whatever the number of runs.
 #[test]
 fn replicates_are_trainings_of_other_seeds() {
     let of = |seed: &str| TRANSLATOR.replace("[training]\nseed = 1\n", &format!("[training]\n{seed}\n"));

@@ -1,4 +1,4 @@
-//! The folder of a model: trained beside its place, by one process, from contents that are remembered.
+//! Model folders: training in a temporary folder, by one process at a time, from data whose contents are remembered.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn refusal(folder: &Path) -> String {
     test_support::refusal(&mut command(folder))
 }
 
-/// Names below `data/models`.
+/// Returns the names in `data/models`.
 fn models(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder.join("data/models")).unwrap();
     let mut names: Vec<String> =
@@ -37,15 +37,15 @@ fn models(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Replaces text in a file, which must be there.
+/// Replaces text in a file, which must contain it.
 fn edit(path: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.contains(from), "{from}: {text}");
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// A folder with a finished model of seed 1, beside which a training with seed 2 was killed after its first epoch and
-/// before its last, the fourth.
+/// Makes a folder with a finished model of seed 1, and an unfinished training with seed 2 that was killed between its first and fourth
+/// (last) epoch.
 fn killed_again() -> TempDir {
     loop {
         let folder = folder();
@@ -55,7 +55,7 @@ fn killed_again() -> TempDir {
         let epoch = |number: usize| models.join(format!("tiny.partial/epochs/{number}")).exists();
         kill_when("train-subject", &AGAIN, folder.path(), || epoch(1));
         if epoch(1) && !epoch(4) {
-            return folder; // else this process was not given the time to kill it
+            return folder; // otherwise it finished before it could be killed
         }
     }
 }
@@ -111,13 +111,13 @@ fn other_data_is_noticed_where_it_is_at_hand() {
             && message.contains("`train-subject tiny.toml --again`"),
         "{message}"
     );
-    write_reviews(folder.path()); // the same again
+    write_reviews(folder.path()); // equal contents
     command(folder.path()).assert().success();
     fs::remove_file(&train).unwrap();
     command(folder.path()).assert().success();
 }
 
-/// The subject `tiny` fine-tunes the model `base`, whose files are read-only.
+/// Makes a setup `tiny` that fine-tunes the model `base`, whose files are read-only.
 fn fine_tuning() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder();
@@ -138,7 +138,7 @@ fn fine_tuning() -> TempDir {
     folder
 }
 
-/// Permissions do not bind the superuser, so they are looked at.
+/// The mode of the copy is checked because permissions do not bind the superuser.
 #[test]
 fn a_fine_tuning_goes_on_from_a_read_only_checkpoint() {
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! The whole command on models and data that nobody has described.
+//! The whole command on new models and data.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use predicates::str::contains;
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, trained};
 
-/// A folder with a trained model in `data/models/tiny`, and reviews.
+/// Makes a folder with a trained model in `data/models/tiny`, and reviews.
 fn with_model(spec: &'static str) -> TempDir {
     trained(spec, "train-subject", &["--threads", "2"])
 }
@@ -19,7 +19,7 @@ fn init(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The setup that `init` writes.
+/// Returns the setup that `init` writes.
 fn written(folder: &Path, arguments: &[&str]) -> String {
     init(folder, arguments).assert().success().stdout("experiments/mine.toml\n");
     fs::read_to_string(folder.join("experiments/mine.toml")).unwrap()
@@ -63,7 +63,7 @@ fn a_classifier_is_described_by_its_files_and_can_be_measured_at_once() {
     sweep.current_dir(folder.path()).args(["mine", "--quiet", "--resamples", "0"]).assert().success();
 }
 
-/// CoNLL columns of which the last has no tags; tags of IOB1; numbers in JSON lines.
+/// Covers CoNLL files whose last column has no tags, IOB1 tags, and tag numbers in JSON lines.
 #[test]
 fn a_tagger_is_described_by_columns_or_lists() {
     let folder = with_model(TAGGER);
@@ -95,7 +95,7 @@ fn a_tagger_is_described_by_columns_or_lists() {
     assert!(labels.contains("4 columns, but column 9 is needed"), "{labels}");
 }
 
-/// In alphabetical order the classes are exchanged: the model is right far more often the other way round.
+/// Alphabetical order would exchange the classes: the model is right far more often in the other order.
 #[test]
 fn the_order_of_classes_that_config_json_does_not_name_is_the_one_in_which_the_model_is_right() {
     let folder = with_model(CLASSIFIER);
@@ -150,7 +150,7 @@ fn a_translator_is_described_by_parallel_files_or_a_table() {
     assert!(setup.contains(pairs) && setup.contains("metric = \"rougeL\""), "{setup}");
 }
 
-/// The name of the model gives the direction; files in a folder come in alphabetical order, target first.
+/// The model's name gives the direction, although the files in the folder come in alphabetical order, target first.
 #[test]
 fn a_translator_reads_in_its_direction_and_files_that_are_no_data_do_not_count() {
     let folder = with_model(TRANSLATOR);

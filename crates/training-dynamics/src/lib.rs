@@ -1,7 +1,6 @@
-//! The time at which heads become important: Michel et al. (2019), Section 6, Figure 5.
+//! When heads become important during training: Michel et al. (2019), Section 6, Figure 5.
 //!
-//! The pruning curve of Section 4.2 on the checkpoints that training has left, with the importance of heads measured anew
-//! on each.
+//! The pruning curve of Section 4.2 on every kept checkpoint, each with its own ranking by importance.
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -20,10 +19,9 @@ use training::{Machine, TrainingCheckpoint, stop};
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
 ///
-/// The subject's file says in [dynamics] which epochs and steps training keeps; without that section all epochs are. Of a
-/// model that is taken as it is, `checkpoint.revisions` names its checkpoints.
-/// Writes a row for each step of a checkpoint's curve soon after it is scored, and resumes a killed run. Existing
-/// results are used and missing ones are measured; --again measures everything again.
+/// [dynamics] in the setup's file sets which epochs and steps training keeps; without that section it keeps all epochs. For a ready-made
+/// checkpoint, `checkpoint.revisions` names the checkpoints. Writes a row for each step of a checkpoint's curve soon after it is scored,
+/// and resumes a killed run. Existing results are used and missing ones are measured; --again measures everything again.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
@@ -53,7 +51,7 @@ pub fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Training may take an hour: whatever else can fail is tried first.
+    // Training may take an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
@@ -77,7 +75,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Settings that the curves of all checkpoints have in common.
+/// Settings shared by the curves of all checkpoints.
 struct Dynamics<'a> {
     args: &'a Args,
     machine: &'a Machine,
@@ -87,7 +85,7 @@ struct Dynamics<'a> {
 }
 
 impl Dynamics<'_> {
-    /// All that the rows depend on: the weights of all checkpoints among them.
+    /// Describes everything that the rows depend on, including the weights of all checkpoints.
     fn identity(
         &self,
         subject: &dyn Subject,
@@ -101,7 +99,7 @@ impl Dynamics<'_> {
             let updates = checkpoint.updates as u64;
             let weights = sha256_of_weights(&checkpoint.folder)?;
             if let Some(other) = known.insert(weights.clone(), updates) {
-                // public: <https://github.com/EleutherAI/pythia/issues/205>
+                // This has happened to public checkpoints: <https://github.com/EleutherAI/pythia/issues/205>
                 words::warn(&format!(
                     "the checkpoints after {other} and {updates} updates have the same weights: their curves are those of one \
                      model, and a file in the folder of one may be another checkpoint's"
@@ -114,7 +112,7 @@ impl Dynamics<'_> {
         Ok(identity)
     }
 
-    /// Number of masked heads at each step. Without any head there is nothing left to learn of a checkpoint.
+    /// Returns the number of masked heads at each step. All heads masked is left out, since it shows little about a checkpoint.
     fn counts(&self, layout: &HeadLayout) -> Vec<usize> {
         let step_percent = self.args.step_percent;
         let pool = Pool {
@@ -165,7 +163,7 @@ impl Dynamics<'_> {
     }
 }
 
-/// The rows of all checkpoints, each of which has a curve of `steps`.
+/// Returns the rows of all checkpoints, each with a curve of `steps`.
 fn plan(checkpoints: &[TrainingCheckpoint], steps: usize) -> RowPlan {
     let families = checkpoints.iter().map(|checkpoint| (checkpoint.updates.to_string(), steps)).collect();
     let names = checkpoints
@@ -174,7 +172,7 @@ fn plan(checkpoints: &[TrainingCheckpoint], steps: usize) -> RowPlan {
     RowPlan { families, places: names.zip(0..).collect() }
 }
 
-/// A row without scores, which follow when it is measured.
+/// Returns a row without scores, which are filled in when it is measured.
 fn row(
     checkpoint: &TrainingCheckpoint,
     (step, heads): (usize, usize),

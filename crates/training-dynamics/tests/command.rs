@@ -1,4 +1,4 @@
-//! The whole command on tiny subjects.
+//! The whole command on tiny setups.
 use std::fs;
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn classifier(dynamics: &str) -> tempfile::TempDir {
     folder
 }
 
-/// 400 texts in batches of 16 are 25 updates an epoch. 6 heads: steps of 30 % mask 0, 2 and 4, and then all.
+/// 400 texts in batches of 16 give 25 updates per epoch. With 6 heads, steps of 30% mask 0, 2 and 4, then all.
 #[test]
 fn each_kept_checkpoint_has_a_curve() {
     let folder = classifier("[dynamics]\nepochs = [1, 4]\nsteps = [5, 30]\n");
@@ -43,7 +43,7 @@ fn each_kept_checkpoint_has_a_curve() {
         assert_eq!(row.masked_heads.split('+').filter(|name| !name.is_empty()).count(), row.masked);
     }
     assert_ne!(rows[0].base_score, rows[11].base_score, "the model has learned something in between");
-    // what was not asked for is gone, and what was is there
+    // only the requested checkpoints are kept
     let model = folder.path().join("data/models/tiny");
     let kept = |what: &str| {
         let mut names: Vec<String> = fs::read_dir(model.join(what))
@@ -59,8 +59,7 @@ fn each_kept_checkpoint_has_a_curve() {
     );
 }
 
-/// Checkpoints of a training elsewhere, in folders or as revisions of a model of the hub: here copies of those of one's own, so the
-/// scores are the same.
+/// Checkpoints from elsewhere, in folders or as revisions of a hub model. They are copies of checkpoints trained here, so scores are equal.
 #[test]
 fn revisions_of_a_model_that_is_there_have_the_curves_of_its_training() {
     let folder = classifier("[dynamics]\nepochs = [1, 4]\n");
@@ -105,7 +104,7 @@ fn revisions_of_a_model_that_is_there_have_the_curves_of_its_training() {
     }
 }
 
-/// The checkpoint that became the model scores as the model does.
+/// The checkpoint that became the model has the scores of the model.
 #[test]
 fn the_model_is_one_of_its_checkpoints() {
     let folder = folder(TRANSLATOR);
@@ -154,7 +153,7 @@ fn a_checkpoint_that_was_not_kept_is_named_with_the_command_that_makes_it() {
     assert!(!beyond.path().join("data/models/tiny").exists(), "before any training");
 }
 
-/// Rows of one checkpoint in several shards are compared with its base, which each measures.
+/// Rows of one checkpoint are spread over several shards; each shard measures the checkpoint's full model for comparison.
 #[test]
 fn curves_in_shards_become_the_file_of_one_machine() {
     let (whole, apart) =

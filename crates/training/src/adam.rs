@@ -1,15 +1,14 @@
 //! Adam with bias correction and decoupled weight decay, and clipping by the global norm.
 //!
 //! Kingma and Ba (2015), Algorithm 1, <https://arxiv.org/abs/1412.6980>; Loshchilov and Hutter (2019), Algorithm 2,
-//! <https://arxiv.org/abs/1711.05101>. Written here because the state must be saved and restored for an exact resume,
-//! which the bindings' optimiser does not offer.
+//! <https://arxiv.org/abs/1711.05101>. An exact resume needs to save and restore the optimiser's state, which tch does not offer.
 use core_masking::{Inventory, Weights};
 use rayon::prelude::*;
 use tch::{Device, Tensor, no_grad};
 
 use crate::learner::{Learner, Objective};
 
-/// Elements that a core updates at a time: few enough that all that an update reads stays in its cache.
+/// Elements that a core updates at a time, few enough for its cache.
 const CHUNK: i64 = 1 << 15;
 
 /// Settings of the optimiser.
@@ -19,21 +18,21 @@ pub struct AdamSettings {
     pub betas: [f64; 2],
     /// Added to the denominator.
     pub epsilon: f64,
-    /// Each step takes away this share of a weight, times the learning rate. Biases and normalisations do not decay.
+    /// Each step subtracts this share of a weight, times the learning rate. Biases and normalisation weights do not decay.
     pub weight_decay: f64,
 }
 
-/// One trained tensor and its two moments, of the same shape.
+/// A trained tensor and its two moments, which have its shape.
 struct Parameter {
     name: String,
     value: Tensor,
     first: Tensor,
     second: Tensor,
-    /// Its learning rate, if it has one of its own.
+    /// Its own learning rate; `None` to use the schedule.
     own_rate: Option<f64>,
 }
 
-/// Both moments of the same elements.
+/// Both moments of a set of elements.
 struct Moments {
     first: Tensor,
     second: Tensor,
@@ -42,17 +41,17 @@ struct Moments {
 /// The optimiser's state.
 pub(crate) struct Adam {
     parameters: Vec<Parameter>,
-    /// The moments of all parameters that share a learning rate, one after the other, of which theirs are views: a GPU updates
-    /// them in a few kernels.
+    /// The moments of all parameters on the schedule, concatenated, so that a GPU updates them in a few kernels; the moments of
+    /// `parameters` are views of these.
     flat: Option<Moments>,
     settings: AdamSettings,
     step: usize,
-    /// Updates of this process that left out what has a learning rate of its own.
+    /// Updates of this process that skipped the parameters with their own learning rate.
     left_out: usize,
 }
 
 impl Adam {
-    /// Moments of zero for all weights of a model in training that require a gradient.
+    /// Starts with zero moments for all weights of a learner that require a gradient.
     pub(crate) fn of<O: Objective>(learner: &Learner<O>, settings: &AdamSettings) -> Self {
         let is_flat = learner.weights().options().1 != Device::Cpu;
         Self::laid_out(learner.weights(), settings, |name| learner.own_rate(name), is_flat)
@@ -79,7 +78,7 @@ impl Adam {
         adam
     }
 
-    /// Lays the moments of all parameters that share a learning rate out one after the other.
+    /// Concatenates the moments of all parameters on the schedule.
     fn flatten(&mut self) -> Moments {
         let all = |moment: fn(&Parameter) -> &Tensor| {
             let shared = self.parameters.iter().filter(|own| own.own_rate.is_none());
@@ -96,20 +95,19 @@ impl Adam {
         flat
     }
 
-    /// Updates so far.
+    /// Returns the number of updates so far.
     pub(crate) fn steps(&self) -> usize {
         self.step
     }
 
-    /// Updates so far that left out what has a learning rate of its own.
+    /// Returns the number of updates that skipped the parameters with their own learning rate.
     pub(crate) fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// One update along the gradients of the weights, in the order of [`gradients`], those that share a learning rate clipped to
-    /// an l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed. If only the norm of
-    /// those with a learning rate of their own is not finite, they are left out: at some temperatures the gradient through many
-    /// draws of a subset overflows.
+    /// Makes one update along the gradients, which are in the order of [`gradients`]. Gradients of parameters on the schedule are clipped
+    /// to a common l2 norm of `clip_norm`. Returns this norm before clipping; if it is not finite, nothing changes. If only the norm of the
+    /// other parameters is not finite, these are skipped: at some temperatures the gradient through repeated draws of a subset overflows.
     pub(crate) fn update(&mut self, gradients: &[Tensor], learning_rate: f64, clip_norm: f64) -> f64 {
         let (own, shared): (Vec<_>, Vec<_>) =
             self.parameters.iter().zip(gradients).partition(|(parameter, _)| parameter.own_rate.is_some());
@@ -129,7 +127,7 @@ impl Adam {
         norm
     }
 
-    /// Updates what is not updated by [`Moments::update`]: what has a learning rate of its own if it `takes_own`.
+    /// Updates what [`Moments::update`] does not update; parameters with their own learning rate only if `takes_own`.
     fn update_in_chunks(&self, gradients: &[Tensor], step: &Step, takes_own: bool) {
         let is_left = |parameter: &Parameter| {
             if parameter.own_rate.is_some() { takes_own } else { self.flat.is_none() }
@@ -144,12 +142,12 @@ impl Adam {
         chunks.into_par_iter().for_each(|mut chunk| no_grad(|| chunk.update(step)));
     }
 
-    /// Name and shape of each moment.
+    /// Returns the name and shape of each moment.
     pub(crate) fn inventory(&self) -> Inventory {
         self.state().iter().map(|(name, tensor)| (name.to_owned(), tensor.size())).collect()
     }
 
-    /// The moments as named tensors, to be saved.
+    /// Returns the moments as named tensors.
     pub(crate) fn state(&self) -> Weights {
         let moments = |parameter: &Parameter| {
             let named = |moment: &str, tensor: &Tensor| {
@@ -160,7 +158,7 @@ impl Adam {
         Weights::from_tensors(self.parameters.iter().flat_map(moments))
     }
 
-    /// Goes on from saved moments after `step` updates.
+    /// Continues from saved moments after `step` updates.
     pub(crate) fn restore(&mut self, state: &Weights, step: usize) -> Result<(), core_masking::Error> {
         self.step = step;
         for parameter in &mut self.parameters {
@@ -175,12 +173,12 @@ impl Adam {
 }
 
 impl Parameter {
-    /// Returns true where weight decay applies: to linear maps and embeddings, as in BERT's own optimiser.
+    /// Returns true for matrices and embeddings, to which weight decay applies, as in BERT's own optimiser.
     fn decays(&self) -> bool {
         self.value.dim() > 1 && self.own_rate.is_none()
     }
 
-    /// The parameter in pieces that are updated independently.
+    /// Cuts the parameter into chunks that are updated independently.
     fn chunks(&self, gradient: &Tensor) -> Vec<Chunk> {
         let size = self.value.numel() as i64;
         let [value, first, second] =
@@ -196,7 +194,7 @@ impl Parameter {
     }
 }
 
-/// A part of a parameter, flat; shares its storage.
+/// A flat part of a parameter that shares its storage.
 struct Chunk {
     value: Tensor,
     moments: Moments,
@@ -205,11 +203,11 @@ struct Chunk {
     own_rate: Option<f64>,
 }
 
-/// The numbers of one update.
+/// Settings of one update.
 struct Step {
     settings: AdamSettings,
     learning_rate: f64,
-    /// Factor of gradients that clips them.
+    /// Factor that clips the gradients.
     scale: f64,
     /// `1 - beta^step` for both moments.
     correction: [f64; 2],
@@ -221,12 +219,12 @@ impl Step {
         Self { settings: *settings, learning_rate, scale, correction }
     }
 
-    /// The same step for a parameter with a learning rate of its own.
+    /// Returns the step for a parameter with its own learning rate, whose gradient is not clipped.
     fn own(&self, learning_rate: f64) -> Self {
         Self { learning_rate, scale: 1.0, ..*self }
     }
 
-    /// Takes weight decay from a parameter or a part of one.
+    /// Applies weight decay to a parameter or a part of it.
     fn decay(&self, value: &mut Tensor) {
         if self.settings.weight_decay > 0.0 {
             let _ = value.g_mul_scalar_(1.0 - self.learning_rate * self.settings.weight_decay);
@@ -235,7 +233,7 @@ impl Step {
 }
 
 impl Moments {
-    /// Takes a gradient in, which is clipped in its place, and returns what it takes from the values; all of one shape.
+    /// Updates the moments by a gradient, which is clipped in place, and returns what to subtract from the values.
     fn change(&mut self, gradient: &mut Tensor, step: &Step) -> Tensor {
         let AdamSettings { betas, epsilon, .. } = step.settings;
         let gradient = &gradient.g_mul_scalar_(step.scale);
@@ -248,7 +246,7 @@ impl Moments {
         change
     }
 
-    /// Updates all parameters that share a learning rate, of which these are the moments.
+    /// Updates all parameters on the schedule, to which these moments belong.
     fn update(&mut self, parameters: &[Parameter], gradients: &[Tensor], step: &Step) {
         let shared = || parameters.iter().zip(gradients).filter(|(own, _)| own.own_rate.is_none());
         let flat: Vec<Tensor> = shared().map(|(_, gradient)| gradient.flatten(0, -1)).collect();
@@ -280,8 +278,8 @@ impl Chunk {
     }
 }
 
-/// The gradient of `loss` with respect to each of `weights` that requires one, in the order of their names; 0 where it does not depend
-/// on the weight, such as keys of a layer without heads.
+/// Returns the gradient of `loss` with respect to each weight that requires one, in the order of their names; 0 for a weight that does not
+/// affect the loss, such as the keys of a layer without heads.
 pub(crate) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
     let trained: Vec<&Tensor> =
         weights.iter().map(|(_, tensor)| tensor).filter(|tensor| tensor.requires_grad()).collect();
@@ -292,7 +290,7 @@ pub(crate) fn gradients(loss: &Tensor, weights: &Weights) -> Vec<Tensor> {
     found.into_iter().zip(&trained).map(known).collect()
 }
 
-/// Adds the gradients of parts to what there is, in their order, so that the sum does not depend on which thread was first.
+/// Adds gradients to the total in the order given, so that the sum does not depend on which thread finished first.
 pub(crate) fn add(total: &mut Option<Vec<Tensor>>, parts: impl IntoIterator<Item = Vec<Tensor>>) {
     for part in parts {
         match total {
@@ -304,7 +302,7 @@ pub(crate) fn add(total: &mut Option<Vec<Tensor>>, parts: impl IntoIterator<Item
     }
 }
 
-/// The l2 norm of these gradients together; 0 of none.
+/// Returns the l2 norm of all gradients together; 0 for an empty list.
 fn norm<'a>(gradients: impl Iterator<Item = &'a Tensor>) -> f64 {
     let norms: Vec<Tensor> = gradients.map(Tensor::norm).collect();
     if norms.is_empty() { 0.0 } else { Tensor::stack(&norms, 0).norm().double_value(&[]) }

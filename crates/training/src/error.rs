@@ -1,8 +1,8 @@
-//! Errors on the machine and in training.
+//! Errors of the machine and of training.
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a model could not be trained, or a computation not be done.
+/// Reason why a training or another computation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,11 +13,11 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it failed.
         source: io::Error,
     },
 
-    /// Anything else that is not as it must be: what, where, and what is allowed.
+    /// Any other fault; the message names it and what is allowed.
     #[error("{0}")]
     Invalid(String),
 
@@ -31,12 +31,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// A file that cannot be read.
+    /// Returns the error for a file that cannot be read.
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {
         Self::File { action: "read", path: path.to_owned(), source }
     }
 
-    /// A thread of a computation that gave up.
+    /// Returns the error for a thread that failed.
     pub(crate) fn worker(fault: &str) -> Self {
         Self::Invalid(format!("the computation failed: {fault}"))
     }

@@ -1,20 +1,14 @@
-//! A machine or a GPU whose memory is full: libtorch throws, the bindings panic, and here that becomes an error.
+//! Out-of-memory errors of the machine or a GPU: libtorch throws, the bindings panic, and this module returns an error.
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 use crate::error::Error;
 
-/// Does some work with tensors.
-///
-/// # Errors
-/// If the work fails, or libtorch cannot have the memory that it asks for.
-///
-/// # Panics
-/// If the work does for another reason.
+/// Runs work with tensors, and returns an error if libtorch runs out of memory. Other panics are passed on.
 pub fn or_full_memory<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     keep_quiet();
-    // What the work leaves half done is not looked at again: the error ends the run.
+    // What the work leaves half done is never used, since the error ends the run.
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| match Full::of(payload.as_ref()) {
         Some(Full { place }) => Err(Error::Invalid(format!(
             "the memory of the {place} is full: free some of it, or use fewer --threads or less --memory; what is \
@@ -31,7 +25,7 @@ struct Full {
 }
 
 impl Full {
-    /// Reads the message of a panic.
+    /// Recognises the message of a panic.
     fn of(payload: &(dyn Any + Send)) -> Option<Self> {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied())?;
@@ -43,7 +37,7 @@ impl Full {
     }
 }
 
-/// Leaves out the message of panics that become errors.
+/// Silences the messages of panics that become errors.
 fn keep_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -61,7 +55,7 @@ mod tests {
     use super::*;
     use tch::{Device, Kind, Tensor};
 
-    /// 2^48 bytes are more than a process can address.
+    /// 2^48 bytes exceed the address space of a process.
     #[test]
     fn memory_that_is_not_there_is_an_error() {
         let work = || Ok::<_, Error>(Tensor::ones([1 << 46], (Kind::Float, Device::Cpu)));

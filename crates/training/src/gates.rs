@@ -1,7 +1,7 @@
-//! Gates that are trained: what closes them, how they begin, and what is saved of them.
+//! Trained gates: the rules that close them, their start, and their saved state.
 //!
-//! Voita et al. (2019), Section 6.1: the gates of [`HardConcrete`] are drawn once for each batch, and the loss has a term for
-//! their expected number. Or a given number of them is drawn, [`subset`], and the loss has no such term.
+//! The gates of [`HardConcrete`] are sampled once per batch, and the loss has a penalty on their expected number (Voita et al. 2019,
+//! Section 6.1). Alternatively a fixed number of gates is sampled ([`subset`]), without a penalty.
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -13,10 +13,10 @@ use tch::{Device, Kind, Tensor};
 
 use crate::error::Error;
 
-/// File of the gates beside a model.
+/// File of the gates, next to the model.
 pub(crate) const FILE: &str = "gates.safetensors";
 
-/// Streams of random numbers of a seed that others do not draw from: batches, dropout and weights draw from stream 0.
+/// Random streams for gates; batches, dropout and weights draw from stream 0.
 const NOISE: u64 = 1;
 const START: u64 = 2;
 
@@ -24,52 +24,52 @@ const LOG_ALPHA: &str = "gates.log_alpha";
 const MULTIPLIER: &str = "gates.multiplier";
 const HISTORY: &str = "gates.history";
 
-/// Learning rate of gates, the same in all steps, unless another is asked for.
+/// Default learning rate of gates, constant over all steps.
 pub const GATE_RATE: f64 = 0.05;
 
-/// Rate of the multiplier: it rises by this times the share of the heads that are open beyond the target, in each update. So gates
-/// arrive within some hundred updates, whether a head is worth 0.002 nats per prediction or 0.02.
+/// Learning rate of the multiplier: each update raises it by this times the excess of open heads, as a share of all heads. So gates reach
+/// their target within a few hundred updates, whether a head is worth 0.002 or 0.02 nats per prediction.
 pub const MULTIPLIER_RATE: f64 = 0.2;
 
-/// `log_alpha` of a gate that is to begin open: it is closed with a probability of 6 %.
+/// Initial `log_alpha` of an open gate: it is closed with a probability of 6%.
 const OPEN: f32 = 2.0;
 
-/// The share of the steps in which the target falls from all heads to the number that is wanted.
+/// Share of the steps in which the target falls from all heads to the wanted number.
 const FALL: f64 = 0.5;
 
-/// ρ of the augmented Lagrangian: what keeps the gates near their target while the multiplier is still on its way.
+/// ρ of the augmented Lagrangian, which keeps the gates near their target until the multiplier has adapted.
 const DAMPING: f64 = 20.0;
 
 /// Training of gates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateTraining {
-    /// The heads that have one.
+    /// The heads that have a gate.
     pub heads: Vec<HeadId>,
-    /// Rule by which they close.
+    /// Rule by which gates close.
     pub closing: Closing,
-    /// Of the gates, the same in all steps.
+    /// Learning rate of the gates, constant over all steps.
     pub learning_rate: f64,
-    /// Of the draws.
+    /// Seed of the samples.
     pub seed: u64,
 }
 
 /// Rule by which gates close.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Closing {
-    /// Each is drawn by itself, and closed by a penalty.
+    /// Each gate is sampled independently; a penalty closes gates.
     Concrete {
         /// Gates before the first step.
         start: GateStart,
-        /// Learning rate of the multiplier, where there is one.
+        /// Learning rate of the multiplier, if the penalty has one.
         multiplier_rate: f64,
-        /// Penalty that closes them.
+        /// Penalty on open gates.
         penalty: Penalty,
     },
-    /// A given number is drawn, from 1 to all. They begin at random, and w of [`subset`] stands in the place of `log_alpha`.
+    /// A fixed number of gates is sampled. They start at random, and w of [`subset`] takes the place of `log_alpha`.
     Subset {
-        /// The number.
+        /// Number of open gates, from 1 to all.
         open: usize,
-        /// Takes the greatest without noise, and their gradients as they are.
+        /// Takes the gates with the highest weights, without noise, and passes their gradients straight through.
         straight_through: bool,
     },
 }
@@ -80,27 +80,27 @@ pub enum Closing {
 pub enum GateStart {
     /// Nearly open, log_alpha at 2
     Open,
-    /// At random, about as often closed as open (Glorot-uniform), as in the authors' code
+    /// At random, closed about as often as open (Glorot-uniform), as in the authors' code
     Authors,
 }
 
-/// Penalty that closes gates.
+/// Penalty on open gates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Penalty {
-    /// The loss, per prediction, has this times the expected number of open gates: λ of Voita et al. (2019), Equation 6.
+    /// Adds λ times the expected number of open gates to the loss per prediction (Voita et al. 2019, Equation 6).
     Lambda(f64),
-    /// A given number is to stay open: the loss has `μ d + ρ d² / 2`, with d the expected number of open gates minus the target,
-    /// as a share of the heads: the augmented Lagrangian of Hestenes (1969), <https://doi.org/10.1007/BF00927673>. Before
-    /// each update μ rises by its rate times d, and falls where d is negative. The target falls from all heads to this number in
-    /// the first half of the steps, as in Wang et al. (2020), Section 3.3, <https://arxiv.org/abs/1910.04732>.
+    /// Keeps a given number of heads open: adds `μ d + ρ d² / 2` to the loss, where d is the expected number of open gates minus the
+    /// target, as a share of the heads. This is the augmented Lagrangian of Hestenes (1969), <https://doi.org/10.1007/BF00927673>. Each
+    /// update first adds d times the rate to μ. The target falls from all heads to this number in the first half of the steps, as in Wang
+    /// et al. (2020), Section 3.3, <https://arxiv.org/abs/1910.04732>.
     ///
-    /// Differs from Wang et al., who train a second multiplier, of d², and both by Adam: within some hundred updates these rise
-    /// far beyond what closes the gates, and close too many.
+    /// Differs from Wang et al., who train a second multiplier for d², and both by Adam: within a few hundred updates these rise far too
+    /// high, and too many gates close.
     Heads(usize),
 }
 
 impl Penalty {
-    /// Heads that are closed at test time: those whose gates are likelier to be 0 than 1, or all but the number that is wanted.
+    /// Returns the heads that are closed at test time: those whose gates are more likely 0 than 1, or all but the wanted number.
     pub fn closed(self, gates: &HardConcrete) -> HeadSet {
         match self {
             Self::Lambda(_) => gates.closed(),
@@ -110,7 +110,7 @@ impl Penalty {
 }
 
 impl Closing {
-    /// Heads that are closed at test time.
+    /// Returns the heads that are closed at test time.
     pub fn closed(self, gates: &HardConcrete) -> HeadSet {
         match self {
             Self::Concrete { penalty, .. } => penalty.closed(gates),
@@ -118,7 +118,7 @@ impl Closing {
         }
     }
 
-    /// The number of heads that stays open, if it was given: gates reach it at the end of their training, not before.
+    /// Returns the wanted number of open heads if it was given. Gates reach it at the end of their training, not before.
     pub fn wanted(self) -> Option<usize> {
         match self {
             Self::Concrete { penalty: Penalty::Heads(open), .. } | Self::Subset { open, .. } => Some(open),
@@ -128,14 +128,14 @@ impl Closing {
 }
 
 impl GateTraining {
-    /// `log_alpha` before the first step, `[heads]`; `per_module`: heads of the module of each of them.
+    /// Returns the initial `log_alpha`, `[heads]`; `per_module` gives the number of heads in a head's module.
     fn first(&self, per_module: impl Fn(HeadId) -> usize) -> Vec<f32> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(START);
         let mut first = |&id: &HeadId| match self.closing {
             Closing::Concrete { start: GateStart::Open, .. } => OPEN,
-            // TensorFlow takes a tensor [1, heads, 1, 1] for a kernel with as many inputs and outputs as heads: ±sqrt(6 / 2 heads);
-            // Li et al. (2021) have one tensor [layers, heads], which for BERT, of as many layers as heads, is the same
+            // For a tensor [1, heads, 1, 1] TensorFlow assumes a kernel with `heads` inputs and outputs: ±sqrt(6 / 2 heads). The tensor
+            // [layers, heads] of Li et al. (2021) gives this limit for BERT, which has as many layers as heads.
             Closing::Concrete { start: GateStart::Authors, .. } | Closing::Subset { .. } => {
                 let limit = (3.0 / per_module(id) as f32).sqrt();
                 rng.random_range(-limit..limit)
@@ -145,34 +145,34 @@ impl GateTraining {
     }
 }
 
-/// Trained gates with what is known of them.
+/// Trained gates with the state of their training.
 #[derive(Debug)]
 pub(crate) struct TrainedGates {
     plan: GateTraining,
     gates: HardConcrete,
-    /// μ; 0 unless a number of heads is wanted.
+    /// μ; 0 if no number of heads is wanted.
     multiplier: f64,
     /// `log_alpha` before each epoch so far.
     history: Vec<Tensor>,
-    /// Of the next update.
+    /// Noise for the next update.
     noise: Tensor,
-    /// The number of open gates that the next update aims at.
+    /// Target number of open gates for the next update.
     target: f64,
-    /// Of the draw of a number of heads.
+    /// Temperature at which a subset is sampled.
     temperature: f64,
 }
 
 impl TrainedGates {
-    /// Gates before the first step; `per_module`: how many heads the module of a head has.
+    /// Returns the initial gates; `per_module` gives the number of heads in a head's module.
     pub(crate) fn start(plan: &GateTraining, per_module: impl Fn(HeadId) -> usize, device: Device) -> Self {
         let first = Tensor::from_slice(&plan.first(per_module)).to_device(device);
         Self::new(plan, &first, 0.0, Vec::new())
     }
 
-    /// Gates as they were saved.
+    /// Loads saved gates.
     ///
     /// # Errors
-    /// If the file is missing, or of other heads.
+    /// If the file is missing, or contains gates of other heads.
     pub(crate) fn load(plan: &GateTraining, folder: &Path, device: Device) -> Result<Self, Error> {
         let Saved { mut history, multiplier } = Saved::read(folder, &plan.heads, device)?;
         let last = history
@@ -195,7 +195,7 @@ impl TrainedGates {
         }
     }
 
-    /// On the same numbers, for another thread.
+    /// Returns gates that share the trained tensor, for another thread.
     pub(crate) fn share(&self) -> Self {
         Self {
             gates: self.gates.share(),
@@ -206,12 +206,12 @@ impl TrainedGates {
         }
     }
 
-    /// Writes down where the gates stand before an epoch.
+    /// Records the gates at the start of an epoch.
     pub(crate) fn begin_epoch(&mut self) {
         self.history.push(self.gates.log_alpha().detach().copy());
     }
 
-    /// Draws the noise of a step of `steps`, counted from 1, and moves target and multiplier.
+    /// Draws the noise for a step, counted from 1, of `steps`, and updates target and multiplier.
     pub(crate) fn begin_step(&mut self, step: usize, steps: usize) {
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(step as u64);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -225,17 +225,17 @@ impl TrainedGates {
             let fallen = (step as f64 / (FALL * steps as f64)).min(1.0);
             self.target = all - fallen * (all - wanted as f64);
             let excess = self.excess(&self.gates.expected_open().detach()).double_value(&[]);
-            // as many digits as are saved, so that a resumed run goes the same way
+            // rounded as when saved, so that a resumed run gives equal results
             self.multiplier = f64::from((self.multiplier + multiplier_rate * excess) as f32);
         }
     }
 
-    /// These open gates minus the target, as a share of the heads.
+    /// Returns the number of open gates minus the target, as a share of the heads.
     fn excess(&self, open: &Tensor) -> Tensor {
         (open - self.target) / self.plan.heads.len() as f64
     }
 
-    /// The penalty of the open gates that are expected, for each prediction; a scalar. None for a number that is drawn.
+    /// Returns the penalty per prediction on the expected open gates, a scalar; `None` if a subset is sampled.
     pub(crate) fn penalty(&self) -> Option<Tensor> {
         let Closing::Concrete { penalty, .. } = self.plan.closing else { return None };
         let open = self.gates.expected_open();
@@ -248,7 +248,7 @@ impl TrainedGates {
         })
     }
 
-    /// The gates of the step that was begun.
+    /// Samples the gates of the current step.
     pub(crate) fn sample(&self, layout: &HeadLayout) -> Result<Gates, Error> {
         let weights = self.gates.log_alpha();
         let drawn = match self.plan.closing {
@@ -259,12 +259,12 @@ impl TrainedGates {
         Ok(Gates::of_heads(layout, self.gates.heads(), &drawn)?)
     }
 
-    /// Heads that are closed at test time.
+    /// Returns the heads that are closed at test time.
     pub(crate) fn closed(&self) -> HeadSet {
         self.plan.closing.closed(&self.gates)
     }
 
-    /// The penalty of the heads that are open at test time, for each prediction.
+    /// Returns the penalty per prediction on the heads that are open at test time.
     pub(crate) fn test_penalty(&self) -> f64 {
         match self.plan.closing {
             Closing::Concrete { penalty: Penalty::Lambda(lambda), .. } => {
@@ -274,17 +274,17 @@ impl TrainedGates {
         }
     }
 
-    /// Their trained tensor, by name.
+    /// Returns the trained tensor with its name.
     pub(crate) fn named(&self) -> (String, Tensor) {
         (LOG_ALPHA.to_owned(), self.gates.log_alpha().shallow_clone())
     }
 
-    /// The learning rate of what is trained of them, by name.
+    /// Returns the learning rate of the tensor with this name if it belongs to the gates.
     pub(crate) fn rate(&self, name: &str) -> Option<f64> {
         (name == LOG_ALPHA).then_some(self.plan.learning_rate)
     }
 
-    /// Writes all that an exact resume needs, and where the gates stood before each epoch.
+    /// Writes what an exact resume needs, and the gates before each epoch.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), Error> {
         let now = self.gates.log_alpha().detach();
         let history: Vec<&Tensor> = self.history.iter().chain([&now]).collect();
@@ -295,16 +295,16 @@ impl TrainedGates {
     }
 }
 
-/// The gates before the first epoch and after each, as saved in the folder of an epoch.
+/// Returns the gates before the first epoch and after each, as saved in the folder of an epoch.
 ///
 /// # Errors
-/// If the file is missing, or of other heads.
+/// If the file is missing, or contains gates of other heads.
 pub fn gate_history(folder: &Path, heads: &[HeadId]) -> Result<Vec<HardConcrete>, Error> {
     let saved = Saved::read(folder, heads, Device::Cpu)?;
     Ok(saved.history.into_iter().map(|row| HardConcrete::new(heads.to_vec(), row)).collect())
 }
 
-/// File that [`TrainedGates::save`] writes.
+/// Contents of the file that [`TrainedGates::save`] writes.
 struct Saved {
     history: Vec<Tensor>,
     multiplier: f64,

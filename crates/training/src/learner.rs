@@ -1,7 +1,6 @@
-//! A model in training: what a task minimises, with all heads open, some closed, or under gates that are trained.
+//! A model in training: a task's objective, with all heads open, some closed, or with trained gates.
 //!
-//! A model that is fine-tuned with a fixed set of closed heads goes the same way as one whose gates are trained, so that it is a
-//! control of the latter.
+//! Fine-tuning with a fixed set of closed heads shares its code with training gates, so it is a control for trained gates.
 use std::fmt::{Debug, Display};
 use std::path::Path;
 
@@ -11,33 +10,33 @@ use tch::{Kind, Tensor};
 use crate::error::Error;
 use crate::gates::{GateTraining, TrainedGates};
 
-/// Loss, score, batches and learning rates of a training.
+/// Loss, score, batches and learning rates of a task.
 pub trait Objective: Copy + Debug + Send {
     /// The model that is trained.
     type Model: GatedModel;
 
-    /// A split, as token ids.
+    /// A tokenized split.
     type Examples: Sync;
 
-    /// Ingredient of the score, of one example.
+    /// Statistic of an example for the score.
     type Outcome: Send;
 
-    /// Faults, of the training and of the task.
+    /// Error of the training or the task.
     type Error: From<Error> + From<core_masking::Error> + From<durable::Error> + Display + Send;
 
     /// Names of tensors that are not trained.
     const FROZEN: &'static [&'static str] = &[];
 
-    /// Tokens of a row, of its longer side if it has two.
+    /// Returns the number of tokens in a row; the longer side counts if it has two.
     fn tokens(examples: &Self::Examples, row: usize) -> usize;
 
-    /// The number of predictions in these rows, tokens or texts; losses are divided by it.
+    /// Returns the number of predictions (tokens or texts) in these rows, by which losses are divided.
     fn predictions(examples: &Self::Examples, rows: &[usize]) -> usize;
 
-    /// The loss that is minimised, in nats, summed over the predictions of these rows; a scalar. `gates`: of one row.
+    /// Computes the training loss in nats, summed over the predictions of these rows; a scalar. `gates` has one row.
     ///
     /// # Errors
-    /// If the model cannot take a row.
+    /// If a row does not fit the model.
     fn loss(
         &self,
         model: &Self::Model,
@@ -47,10 +46,10 @@ pub trait Objective: Copy + Debug + Send {
         dropout: &ModelDropout,
     ) -> Result<Tensor, Self::Error>;
 
-    /// The loss in nats without dropout and smoothing, summed over the predictions of these rows. `gates`: of one row.
+    /// Computes the loss in nats without dropout and smoothing, summed over the predictions of these rows. `gates` has one row.
     ///
     /// # Errors
-    /// If the model cannot take a row.
+    /// If a row does not fit the model.
     fn validate(
         model: &Self::Model,
         examples: &Self::Examples,
@@ -58,44 +57,41 @@ pub trait Objective: Copy + Debug + Send {
         gates: &Gates,
     ) -> Result<Validation<Self::Outcome>, Self::Error>;
 
-    /// The score of a split, higher is better, if the loss does not say all.
-    ///
-    /// # Errors
-    /// If outcomes give no score.
+    /// Returns the score of a split, higher is better; `None` to choose epochs by the loss.
     fn score(&self, _: &[Self::Outcome]) -> Result<Option<f64>, Self::Error> {
         Ok(None)
     }
 
-    /// The batches of an epoch.
+    /// Returns the batches of an epoch.
     fn batches(&self, train: &Self::Examples, seed: u64) -> Vec<Vec<usize>>;
 
-    /// The batches of the development set.
+    /// Returns the batches of the development set.
     fn dev_batches(&self, dev: &Self::Examples) -> Vec<Vec<usize>>;
 
-    /// The learning rate of a step, counted from 1; `steps` of all epochs.
+    /// Returns the learning rate of a step, counted from 1, out of `steps` over all epochs.
     fn learning_rate(&self, step: usize, steps: usize) -> f64;
 }
 
 /// Loss and outcomes of a part of the development set.
 #[derive(Debug)]
 pub struct Validation<T> {
-    /// In nats, summed.
+    /// Sum, in nats.
     pub loss: f64,
-    /// Ingredients of the score, if there is one.
+    /// Statistics for the score; empty if the task has none.
     pub outcomes: Vec<T>,
 }
 
 impl<T> Validation<T> {
-    /// From losses alone, of any shape.
+    /// Sums losses of any shape.
     pub fn of_losses(losses: &Tensor) -> Self {
         Self { loss: losses.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() }
     }
 }
 
-/// Treatment of the heads of a model that is fine-tuned.
+/// How the heads of a model are treated in fine-tuning.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Gating {
-    /// These are closed, all others open.
+    /// These heads are closed, all others open.
     Fixed(HeadSet),
     /// Gates are trained.
     Trained(GateTraining),
@@ -104,32 +100,29 @@ pub enum Gating {
 /// The heads of a model in training.
 #[derive(Debug)]
 enum Heads {
-    /// All are open.
+    /// All heads are open.
     Open,
-    /// These are closed.
+    /// These heads are closed.
     Fixed(HeadSet),
     Trained(TrainedGates),
 }
 
-/// A model in training. Each thread has one, and all share their weights.
+/// A model in training; each thread has one, and all share their weights.
 ///
-/// Under gates the best epoch is that of the lowest loss on the development set, with the heads closed that are closed at test
-/// time, and the penalty of the others; otherwise that of the best score, if the objective has one.
+/// With gates, the best epoch has the lowest development loss with heads closed as at test time, including the penalty on open heads.
+/// Otherwise it has the best score if the objective defines one.
 #[derive(Debug)]
 pub struct Learner<O: Objective> {
     objective: O,
     model: O::Model,
     dropout: ModelDropout,
     heads: Heads,
-    /// Tensors of the model and, if gates are trained, theirs; those to be trained require gradients.
+    /// Tensors of the model and of trained gates; tensors to be trained require gradients.
     weights: Weights,
 }
 
 impl<O: Objective> Learner<O> {
-    /// A model with all heads open, on a copy of its weights.
-    ///
-    /// # Errors
-    /// Never, since all tensors are there.
+    /// Creates a learner with all heads open, on a copy of the model's weights; never fails, since all tensors exist.
     pub fn new(model: &O::Model, objective: O) -> Result<Self, core_masking::Error> {
         let trainable = |(name, tensor): (&str, &Tensor)| {
             let tensor = tensor.detach().copy();
@@ -155,12 +148,12 @@ impl<O: Objective> Learner<O> {
         Ok(Self { objective, model, dropout: ModelDropout::OFF, heads, weights })
     }
 
-    /// The same model under gates. Of its tensors those stay as they are that `is_trained` does not hold for.
+    /// Adds gates to the learner, and freezes the tensors for which `is_trained` is false.
     ///
-    /// - `saved`: the folder of an epoch, where learned gates go on from; they begin anew without one
+    /// - `saved`: folder of the epoch from which gates are resumed; `None` to start them
     ///
     /// # Errors
-    /// If the gates that were saved are missing, or are of other heads.
+    /// If saved gates are missing, or belong to other heads.
     pub fn gated(
         self,
         gating: &Gating,
@@ -186,7 +179,7 @@ impl<O: Objective> Learner<O> {
         Ok(Self::on(&model, model.weights().share(), objective, heads)?)
     }
 
-    /// Another one on the same weights, for another thread.
+    /// Returns a learner that shares the weights, for another thread.
     pub(crate) fn share(&self) -> Result<Self, core_masking::Error> {
         let heads = match &self.heads {
             Heads::Open => Heads::Open,
@@ -200,7 +193,7 @@ impl<O: Objective> Learner<O> {
         &self.objective
     }
 
-    /// All tensors; those to be trained require gradients.
+    /// Returns all tensors; those to be trained require gradients.
     pub(crate) fn weights(&self) -> &Weights {
         &self.weights
     }
@@ -214,7 +207,7 @@ impl<O: Objective> Learner<O> {
         }
     }
 
-    /// Prepares an epoch, whose dropout has this seed.
+    /// Prepares an epoch; `seed` is for dropout.
     pub(crate) fn begin_epoch(&mut self, seed: u64) {
         self.dropout = ModelDropout::new(self.model.config().dropout(), seed);
         if let Heads::Trained(gates) = &mut self.heads {
@@ -222,14 +215,14 @@ impl<O: Objective> Learner<O> {
         }
     }
 
-    /// Prepares an update: a step, counted from 1, of `steps` of all epochs.
+    /// Prepares an update: a step, counted from 1, out of `steps` over all epochs.
     pub(crate) fn begin_step(&mut self, step: usize, steps: usize) {
         if let Heads::Trained(gates) = &mut self.heads {
             gates.begin_step(step, steps);
         }
     }
 
-    /// The learning rate of a tensor that has one of its own: it does not decay, and its gradient is not clipped.
+    /// Returns the learning rate of a tensor that is not on the schedule, does not decay and is not clipped.
     pub(crate) fn own_rate(&self, name: &str) -> Option<f64> {
         match &self.heads {
             Heads::Trained(gates) => gates.rate(name),
@@ -237,12 +230,12 @@ impl<O: Objective> Learner<O> {
         }
     }
 
-    /// The gates with these heads closed and all others open.
+    /// Returns gates that close these heads.
     fn closing(&self, heads: &HeadSet) -> Result<Gates, core_masking::Error> {
         Gates::masking(&self.model.layout(), std::slice::from_ref(heads), self.model.options())
     }
 
-    /// The loss that is minimised, in nats, summed over the predictions of these rows; a scalar.
+    /// Computes the training loss in nats, summed over the predictions of these rows; a scalar.
     pub(crate) fn loss(&self, examples: &O::Examples, rows: &[usize]) -> Result<Tensor, O::Error> {
         let under = |gates: &Gates| self.objective.loss(&self.model, examples, rows, gates, &self.dropout);
         match &self.heads {
@@ -256,7 +249,7 @@ impl<O: Objective> Learner<O> {
         }
     }
 
-    /// The loss in nats without dropout and smoothing, summed over the predictions of these rows.
+    /// Computes the loss in nats without dropout and smoothing, summed over the predictions of these rows.
     pub(crate) fn validate(
         &self,
         examples: &O::Examples,
@@ -271,8 +264,8 @@ impl<O: Objective> Learner<O> {
         Ok(Validation { loss: found.loss + penalty * O::predictions(examples, rows) as f64, ..found })
     }
 
-    /// The score of a split, higher is better, if the loss does not say all. It does under gates: a score would not know what
-    /// heads cost.
+    /// Returns the score of a split, higher is better; `None` to choose epochs by the loss. With gates the loss decides, because a score
+    /// does not include the penalty on open heads.
     pub(crate) fn score(&self, outcomes: &[O::Outcome]) -> Result<Option<f64>, O::Error> {
         match self.heads {
             Heads::Open => self.objective.score(outcomes),

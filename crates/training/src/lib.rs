@@ -1,10 +1,9 @@
-//! Training of any model, from scratch or from a pretrained checkpoint, and what any long computation needs: the machine,
-//! ordered work on its threads, progress, the versions of its libraries.
+//! Training of any model, from scratch or from a checkpoint, and support for long computations: the machine, threads with ordered results,
+//! progress, and versions of libraries.
 //!
-//! A [`TrainingPlan`] says how a model is trained, an [`Objective`] what it minimises, a [`Learner`] is the model. An epoch's batches and dropout are
-//! functions of the seed and its number, and it is saved whole, so a run that is killed goes on from its last epoch with the
-//! losses of an unbroken run. A model is trained beside its place, in `<name>.partial`, and goes there when it is complete:
-//! what is in the place is used until then.
+//! A [`TrainingPlan`] defines the training, an [`Objective`] what it minimises, and a [`Learner`] is the model in training. An epoch's
+//! batches and dropout depend only on the seed and its number, and every epoch is saved. So a killed run resumes after its last epoch and
+//! gives the losses of an uninterrupted run. A model is trained in `<name>.partial` and replaces the existing one when it is complete.
 mod adam;
 mod error;
 mod full_memory;

@@ -1,16 +1,15 @@
-//! The libraries that numbers depend on, for signatures.
+//! Versions of the libraries that results depend on, for signatures.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A test compares it with `Cargo.lock`.
 const TCH: &str = "0.24.0";
-/// Headers of releases of libtorch with their version, beside `lib/`; the second place is that of older releases.
+/// Headers that contain the version of libtorch, in the folder that contains `lib/`; the second is for older releases.
 const HEADERS: [&str; 2] =
     ["include/torch/headeronly/version.h", "include/torch/csrc/api/include/torch/version.h"];
 
-/// Versions of the libraries that numbers depend on, `unknown` where the library does not tell, and which of them multiplies
-/// matrices.
+/// Returns the versions of the libraries that results depend on, `unknown` if one cannot be found, and which of them multiplies matrices.
 pub(crate) fn libraries() -> BTreeMap<String, String> {
     let libtorch = loaded_libtorch().and_then(|library| version_beside(&library));
     BTreeMap::from([
@@ -20,7 +19,7 @@ pub(crate) fn libraries() -> BTreeMap<String, String> {
     ])
 }
 
-/// The file of the libtorch that this process runs, wherever `LIBTORCH` or `LD_LIBRARY_PATH` found it. Only Linux says.
+/// Returns the libtorch file that this process has loaded; `None` on systems other than Linux.
 fn loaded_libtorch() -> Option<PathBuf> {
     let mapped = fs::read_to_string("/proc/self/maps").ok()?;
     let mut files = mapped.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
@@ -30,7 +29,7 @@ fn loaded_libtorch() -> Option<PathBuf> {
     files.find(|path| is_libtorch(path)).map(Path::to_owned)
 }
 
-/// The version that was installed with a library: neither tch nor libtorch has a function that tells it.
+/// Returns the version installed with a library: neither tch nor libtorch has a function for it.
 fn version_beside(library: &Path) -> Option<String> {
     let root = library.parent()?.parent()?;
     let header = HEADERS.iter().find_map(|header| fs::read_to_string(root.join(header)).ok())?;

@@ -1,4 +1,4 @@
-//! The machine: device, threads, precision, memory.
+//! The machine: device, threads, precision and memory.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -15,12 +15,12 @@ use crate::memory::Memory;
 pub enum Precision {
     /// Single precision
     F32,
-    /// bfloat16, fast on machines that have units for it; decisions that are close may change
+    /// bfloat16, fast on machines with hardware support; close decisions may change
     Bf16,
 }
 
 impl Precision {
-    /// The name on the command line and in signatures.
+    /// Returns its name on the command line and in signatures.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -41,7 +41,7 @@ impl Precision {
 pub struct Machine {
     /// Folder of data sets and trained models.
     pub data: PathBuf,
-    /// Threads of the computation.
+    /// Number of threads.
     pub threads: usize,
     /// Device of the model.
     pub device: Device,
@@ -54,24 +54,24 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Kind and device of tensors.
+    /// Returns the kind and device of tensors.
     pub fn options(&self) -> (Kind, Device) {
         (self.precision.kind(), self.device)
     }
 
-    /// Threads with a model of their own: one for each core of a CPU, each computing alone, which keeps cores busier than
-    /// dividing small matrix products between them; one on a GPU, which divides them itself.
+    /// Returns the number of threads with a copy of the model: one per CPU core, which is faster than dividing small matrix products
+    /// between cores, but only one on a GPU.
     pub fn workers(&self) -> usize {
         if self.device == Device::Cpu { self.threads } else { 1 }
     }
 
-    /// Threads that evaluate: as many as there are workers, but two for a GPU, which computes for one while the other
-    /// prepares texts or scores.
+    /// Returns the number of threads that evaluate: the workers, but two on a GPU, so that one prepares texts or scores while the other
+    /// computes.
     pub fn evaluators(&self) -> usize {
         if self.device == Device::Cpu { self.workers() } else { 2 }
     }
 
-    /// `cpu` or `cuda:N`, for signatures.
+    /// Returns `cpu` or `cuda:N`, for signatures.
     pub fn device_name(&self) -> String {
         match self.device {
             Device::Cuda(index) => format!("cuda:{index}"),
@@ -79,7 +79,7 @@ impl Machine {
         }
     }
 
-    /// Name of the processor, or of the GPU; the instruction set where the system does not say.
+    /// Returns the name of the processor or GPU, or the instruction set if the system does not provide it.
     pub fn processor_name(&self) -> String {
         let listed = |path: &Path, key: &str| {
             let text = std::fs::read_to_string(path).ok()?;
@@ -88,7 +88,7 @@ impl Machine {
         };
         let found = match self.device {
             Device::Cuda(_) => {
-                // which of several kinds this one is cannot be seen there
+                // does not tell which of several GPU models this device is
                 let gpus = std::fs::read_dir("/proc/driver/nvidia/gpus").into_iter().flatten().flatten();
                 let models = gpus.filter_map(|gpu| listed(&gpu.path().join("information"), "Model"));
                 let models: Vec<String> = models.collect::<BTreeSet<_>>().into_iter().collect();
@@ -99,38 +99,32 @@ impl Machine {
         found.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
     }
 
-    /// Provenance of a run that starts now, for signatures.
+    /// Returns the provenance of a run that starts now, for signatures.
     pub fn provenance(&self) -> Provenance {
         Provenance::collect(&self.device_name(), self.threads, libraries())
     }
 
-    /// Folder of a trained model of that name.
+    /// Returns the folder of the trained model with this name.
     pub fn model_folder(&self, name: &str) -> PathBuf {
-        // a replicate's beside the subject's, which is replaced as a whole
+        // later runs are stored next to the first run's folder, which is replaced as a whole
         self.data.join("models").join(name.replace("/replicate-", ".replicate-"))
     }
 }
 
-/// Starts this many threads, or one for each core, lets products on this thread take as many, and returns their number.
-///
-/// # Errors
-/// If they cannot be started.
+/// Starts this many threads, by default one per core, which matrix products on this thread use too. Returns their number.
 pub fn start_threads(threads: Option<usize>) -> Result<usize, Error> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores);
     let fault = |error| Error::Invalid(format!("cannot start {threads} threads: {error}"));
     let started = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-    // a binary that runs on one replicate after another has them already
+    // a binary that handles several runs has started them already
     started
         .or_else(|error| if rayon::current_num_threads() == threads { Ok(()) } else { Err(fault(error)) })?;
     tch::set_num_threads(threads as i32);
     Ok(threads)
 }
 
-/// The device of that name: `auto`, `cpu` or `cuda:N`.
-///
-/// # Errors
-/// If there is no such device.
+/// Parses a device: `auto`, `cpu` or `cuda:N`, which must exist.
 pub fn device(name: &str) -> Result<Device, Error> {
     let found = if Cuda::is_available() { Cuda::device_count() } else { 0 };
     let cuda = |index: &str| index.parse().ok().filter(|&index| (index as i64) < found).map(Device::Cuda);

@@ -1,25 +1,25 @@
-//! Memory that computations may take: as much as the machine has free, within the limit of its control group.
+//! Memory limit of computations: what the machine has free, within the limits of its control groups.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tch::Device;
 
-/// Memory in bytes where the system does not tell what is free.
+/// Memory in bytes if the system does not report what is free.
 const UNKNOWN: u64 = 2 << 30;
 
 /// Memory that computations may take, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// Besides the model, as `--memory` says.
+    /// Limit in addition to the model, as set by `--memory`.
     BesideModel(u64),
-    /// With the model: 80 % of what was free when the program began, or 2 GiB where the system does not tell.
+    /// Limit including the model: 80% of what was free at the start, or 2 GiB if the system does not report it.
     WithModel(u64),
 }
 
 impl Memory {
-    /// Memory that `device` has to spare now. Found once in a run, since batches, and with them the last digits of numbers,
-    /// follow from it.
+    /// Returns the memory that `device` can spare now. Called once per run, because batch sizes, and so the last digits of results, depend
+    /// on it.
     pub fn of_machine(device: Device) -> Self {
         let free = match device {
             Device::Cpu => free_of_system(Path::new("/")),
@@ -29,7 +29,7 @@ impl Memory {
         Self::WithModel(free.map_or(UNKNOWN, |free| free / 5 * 4))
     }
 
-    /// The rest beside a model of this many bytes.
+    /// Returns the memory left in addition to a model of this size in bytes.
     pub fn beside(self, model: u64) -> u64 {
         match self {
             Self::BesideModel(bytes) => bytes,
@@ -38,7 +38,7 @@ impl Memory {
     }
 }
 
-/// Memory that Linux could give to a new process without swapping, and to this one within the limits of its control groups.
+/// Returns the memory that Linux could give to this process without swapping, within the limits of its control groups.
 fn free_of_system(root: &Path) -> Option<u64> {
     let available = table(&root.join("proc/meminfo")).find(|(name, _)| name == "MemAvailable:")?.1 * 1024;
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -46,17 +46,17 @@ fn free_of_system(root: &Path) -> Option<u64> {
     Some(free.fold(available, u64::min))
 }
 
-/// A folder that may hold the limit of a control group.
+/// A folder that may contain the limit of a control group.
 struct Group {
     folder: PathBuf,
     files: &'static GroupFiles,
 }
 
-/// Names of the files of a control group.
+/// File names of a control group.
 struct GroupFiles {
     limit: &'static str,
     usage: &'static str,
-    /// The line of `memory.stat` on cached files that nobody has read lately: they make room.
+    /// Line in `memory.stat` with cached files that can be evicted.
     cached: &'static str,
 }
 
@@ -68,8 +68,8 @@ const FIRST: GroupFiles = GroupFiles {
     cached: "total_inactive_file",
 };
 
-/// The folders of a group and of all that hold it, by a line of `/proc/self/cgroup`: `id:controllers:path`, without
-/// controllers in version 2. A container sees its own group as the outermost one, whatever the path says.
+/// Returns the folders of a control group and its ancestors, from a line `id:controllers:path` of `/proc/self/cgroup`; version 2 has no
+/// controllers. A container sees its own group as the root, whatever the path is.
 fn group_folders(root: &Path, line: &str) -> Vec<Group> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
@@ -84,7 +84,7 @@ fn group_folders(root: &Path, line: &str) -> Vec<Group> {
 }
 
 impl Group {
-    /// The rest of its limit, if it has one.
+    /// Returns the rest of its limit; `None` without a limit.
     fn free(&self) -> Option<u64> {
         let number = |file| fs::read_to_string(self.folder.join(file)).ok()?.trim().parse::<u64>().ok();
         let (limit, usage) = (number(self.files.limit)?, number(self.files.usage)?);
@@ -93,7 +93,7 @@ impl Group {
     }
 }
 
-/// Names and numbers, the first two words of each line.
+/// Reads names and numbers, the first two words of each line.
 fn table(path: &Path) -> impl Iterator<Item = (String, u64)> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let row = |line: &str| {
@@ -103,16 +103,16 @@ fn table(path: &Path) -> impl Iterator<Item = (String, u64)> {
     text.lines().filter_map(row).collect::<Vec<_>>().into_iter()
 }
 
-/// Free memory by the driver's own tool, since tch does not tell it. None is known of slices of a GPU.
+/// Returns the free memory according to nvidia-smi, since tch has no function for it; `None` for MIG slices.
 ///
-/// `CUDA_VISIBLE_DEVICES` says which GPU libtorch counts as `index`; without it the driver's order is taken, which is that of
-/// libtorch where all GPUs are alike.
+/// `CUDA_VISIBLE_DEVICES` defines which GPU libtorch calls `index`. Without it the driver's order is used, which matches libtorch's if all
+/// GPUs are of one type.
 fn free_of_gpu(index: usize) -> Option<u64> {
     let number = index.to_string();
     let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let name = visible.as_deref().map_or(Some(&*number), |visible| visible.split(',').nth(index))?;
     let output = Command::new("nvidia-smi")
-        .env_remove("LD_PRELOAD") // libtorch's part for GPUs is for programs that compute
+        .env_remove("LD_PRELOAD") // may preload libtorch's CUDA library
         .args(["--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id", name.trim()])
         .output()
         .ok()?;
@@ -126,7 +126,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Files below a root of their own.
+    /// Returns the free memory with these files below a temporary root.
     fn free(files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().unwrap();
         for (path, content) in files {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(free(&[]), None);
     }
 
-    /// 1,000 MiB less 300 MiB in use, of which 100 MiB are files that make room.
+    /// 1,000 MiB less 300 MiB in use, of which 100 MiB are evictable file cache.
     #[test]
     fn a_control_group_of_either_version_leaves_what_it_does_not_use() {
         let [limit, usage] = [1000 * MIB, 300 * MIB].map(|bytes| bytes.to_string());

@@ -1,4 +1,4 @@
-//! The plan of a model's training, and its course.
+//! Plan and course of a training.
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use crate::record::{self, Ingredient, Record};
 use crate::run::{Run, diverged, epoch_seed, padded, shards};
 use crate::state::{Checkpoints, EpochState, Stay, TrainingCheckpoint};
 
-/// Choice of the epoch that becomes the model.
+/// Which epoch becomes the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
-    /// The one with the best development score or, without a score, the lowest development loss.
+    /// Epoch with the best development score or, without a score, the lowest development loss.
     Best,
-    /// The last one, for data sets whose development set is also what is reported.
+    /// Last epoch, for data sets whose results are reported on the development set.
     Last,
 }
 
 /// Settings of a training.
 #[derive(Debug, Clone)]
 pub struct Recipe {
-    /// All that the weights depend on, as far as the description says.
+    /// All settings in the description that the weights depend on.
     pub settings: Value,
     /// Metric of the training curve.
     pub curve: String,
@@ -38,9 +38,9 @@ pub struct Recipe {
     pub seed: u64,
     /// Passes over the training split.
     pub epochs: usize,
-    /// Greatest l2 norm of the gradient of all weights together.
+    /// Maximum l2 norm of the gradient of all weights together.
     pub clip_norm: f64,
-    /// Of the optimiser.
+    /// Settings of the optimiser.
     pub adam: AdamSettings,
     /// The epoch that becomes the model.
     pub keep: Keep,
@@ -51,19 +51,19 @@ pub struct Recipe {
 pub struct TrainingPlan<'a> {
     /// Name of the model.
     pub name: &'a str,
-    /// The file that describes the training, for messages.
+    /// File that describes the training, for messages.
     pub path: &'a Path,
-    /// Machine that computes, with the folder of models.
+    /// The machine, with the folder of models.
     pub machine: &'a Machine,
     /// File of the training curve.
     pub curve: PathBuf,
     /// Settings of the training.
     pub recipe: Recipe,
-    /// Checkpoints that stay; those of all epochs if absent.
+    /// Checkpoints to keep; `None` for all epochs.
     pub stay: Option<Stay<'a>>,
 }
 
-/// Data of a training, and the identity of its run.
+/// Data of a training, and its identity.
 pub struct Material<E> {
     /// Examples to train on.
     pub train: E,
@@ -73,20 +73,17 @@ pub struct Material<E> {
     pub identity: Identity,
 }
 
-/// Folder in which a model is trained, closed to other processes until this is dropped.
+/// Folder in which a model is trained, locked against other processes.
 #[derive(Debug)]
 pub struct Workplace {
-    /// The folder of the model that is not complete yet.
+    /// Folder of the incomplete model.
     pub folder: PathBuf,
     record: Record,
     _lock: Lock,
 }
 
 impl Workplace {
-    /// Says what to do about what a killed run has left, if it is at fault.
-    ///
-    /// # Errors
-    /// Names the folder and the fault.
+    /// Adds to a fault in what a killed run left that its folder should be removed.
     pub fn undamaged<T, E: Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
         rest.map_err(|fault| {
             let what = "holds a training that was interrupted, but is damaged: remove it";
@@ -96,15 +93,15 @@ impl Workplace {
 }
 
 impl TrainingPlan<'_> {
-    /// Folder of the model.
+    /// Returns the folder of the model.
     pub fn folder(&self) -> PathBuf {
         self.machine.model_folder(self.name)
     }
 
-    /// Returns true if the model is there. A model without a record of its training was not trained here and is taken as it is.
+    /// Returns true if the model exists. A model without a record was not trained here and is always accepted.
     ///
     /// # Errors
-    /// If it was trained from other settings, or from other contents of such `ingredients` as are at hand.
+    /// If it was trained from other settings, or from other contents of `ingredients`; missing ingredients are not checked.
     pub fn is_finished<E: From<Error>>(&self, ingredients: &[Ingredient<'_, E>]) -> Result<bool, E> {
         let folder = self.folder();
         self.check(&folder, ingredients)?;
@@ -119,11 +116,11 @@ impl TrainingPlan<'_> {
         Err(Error::Invalid(format!("`{}` {fault}: {again}", folder.display())).into())
     }
 
-    /// The place to train in, with what a killed run has left there, unless another process has just made the model.
-    /// With `again` that model is not looked at, and what was left of another training is removed.
+    /// Locks the folder to train in, which may contain the epochs of a killed run; `None` if another process has just finished the model.
+    /// With `again` an existing model is ignored, and the remains of a different training are removed.
     ///
     /// # Errors
-    /// If another process is training the model, or there is the rest of another training.
+    /// If another process is training the model, or the folder contains a different training.
     pub fn begin<E: From<Error>>(
         &self,
         again: bool,
@@ -150,14 +147,14 @@ impl TrainingPlan<'_> {
         Ok(Some(Workplace { folder, record, _lock: lock }))
     }
 
-    /// Trains the model; goes on where a killed run stopped. What is there is used until the new one is complete.
+    /// Trains the model, or resumes a killed run. An existing model stays in use until the new one is complete.
     ///
-    /// - `save_tokenizer`: writes the tokeniser into the model's folder
-    /// - `start`: the model before the first step
-    /// - `load`: the model in the folder of an epoch
+    /// - `save_tokenizer`: writes the tokenizer into the model's folder
+    /// - `start`: creates the model before the first step
+    /// - `load`: loads the model in the folder of an epoch
     ///
     /// # Errors
-    /// If a file cannot be written, what a killed run has left is damaged, or the loss is no longer a number.
+    /// If files of a killed run are damaged, or the loss is no longer finite.
     pub fn run<O: Objective>(
         &self,
         workplace: &Workplace,
@@ -166,7 +163,7 @@ impl TrainingPlan<'_> {
         start: impl FnOnce() -> Result<Learner<O>, O::Error>,
         load: impl FnOnce(&Path) -> Result<Learner<O>, O::Error>,
     ) -> Result<(), O::Error> {
-        tch::set_num_threads(1); // each shard computes alone, see `Run`
+        tch::set_num_threads(1); // each shard uses one thread, see `Run`
         let folder = &workplace.folder;
         let checkpoints = Checkpoints::new(folder);
         let mut states = workplace.undamaged(checkpoints.states())?;
@@ -201,7 +198,7 @@ impl TrainingPlan<'_> {
         Ok(())
     }
 
-    /// The epoch that becomes the model, of those that there are.
+    /// Returns the epoch that becomes the model, among those done.
     fn kept<'s>(&self, states: &'s [EpochState]) -> Option<&'s TrainingRow> {
         match self.recipe.keep {
             Keep::Best => best(states),
@@ -209,14 +206,14 @@ impl TrainingPlan<'_> {
         }
     }
 
-    /// Removes the weights of epochs that neither stay, nor become the model, nor are needed to go on.
+    /// Removes the weights of epochs that are not to be kept, are not the model, and are not needed to resume.
     fn drop_weights(&self, checkpoints: &Checkpoints, states: &[EpochState]) {
         if let (Some(stay), Some(kept)) = (self.stay, self.kept(states)) {
             unneeded(states.len(), kept.epoch, stay).for_each(|epoch| checkpoints.drop_weights(epoch));
         }
     }
 
-    /// Model and optimiser as they were after an epoch.
+    /// Restores the model and optimiser after an epoch.
     fn restore<O: Objective>(
         &self,
         checkpoints: &Checkpoints,
@@ -229,7 +226,7 @@ impl TrainingPlan<'_> {
         Ok((learner, adam))
     }
 
-    /// Refuses checkpoints of `[dynamics]` that this training would not leave after `done` epochs.
+    /// Refuses checkpoints of `[dynamics]` that this training cannot provide after `done` epochs.
     fn check_stay<O: Objective>(
         &self,
         run: &Run<O>,
@@ -249,7 +246,7 @@ impl TrainingPlan<'_> {
         checkpoints.kept(self.path, Stay { epochs: &epochs, steps: &passed }).map(drop)
     }
 
-    /// The training loop after the epoch `last`, with as many shards as it had.
+    /// Prepares the training loop after the epoch `last`, with its number of shards.
     fn begin_loop<O: Objective>(
         &self,
         learner: Learner<O>,
@@ -278,7 +275,7 @@ impl TrainingPlan<'_> {
             },
             |state| state.shards.get(),
         );
-        // Threads that are too many for a gradient each help the others.
+        // Threads that have no shard speed up the products of the others.
         tch::set_num_threads((threads / shards).max(1) as i32);
         let steps = adam.steps() + to_go;
         Run::new(learner, adam, shards, (self.recipe.seed, self.recipe.clip_norm), steps, progress)
@@ -316,11 +313,11 @@ impl TrainingPlan<'_> {
         Ok(EpochState { row, shards: run.shards() })
     }
 
-    /// The training curve, with the rows of the epochs that are there.
+    /// Opens the training curve with the rows of completed epochs.
     fn open_curve(&self, identity: Identity, states: &[EpochState]) -> Result<RowWriter<TrainingRow>, Error> {
         let run = self.machine.provenance();
         let signature = Signature::new(identity, run);
-        // All rows are in `states`; a complete curve, such as a reference result, stays until this one is complete.
+        // All rows are in `states`. An existing curve, such as a reference result, stays until this one is complete.
         let mut curve = RowWriter::<TrainingRow>::open(&self.curve, &signature, true)?;
         curve.leave_out(|row| !states.iter().any(|state| state.row == *row));
         for state in states {
@@ -330,38 +327,38 @@ impl TrainingPlan<'_> {
     }
 }
 
-/// Checkpoints that stayed beside the trained model in `folder`, in the order of training; `spec`: the file that describes
-/// it, for messages.
+/// Returns the checkpoints kept with the trained model in `folder`, in the order of training; `spec` is the file that describes it, for
+/// messages.
 ///
 /// # Errors
-/// If one is not there: it was not asked for when the model was trained.
+/// If a checkpoint is missing, because it was not requested when the model was trained.
 pub fn checkpoints(folder: &Path, spec: &Path, stay: Stay<'_>) -> Result<Vec<TrainingCheckpoint>, Error> {
     Checkpoints::new(folder).kept(spec, stay)
 }
 
-/// Returns true if a folder may be replaced by a model: it is one, is the rest of one, is empty or not there.
+/// Returns true if a folder may be replaced by a model: it contains one or its record, is empty, or does not exist.
 fn is_ours(folder: &Path) -> bool {
     let is_empty = || fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
 }
 
-/// Epochs before the `last` one, from which training goes on, that are neither `kept` as the model nor stay beside it.
+/// Returns the epochs before `last`, from which training resumes, that are neither `kept` as the model nor in `stay`.
 fn unneeded(last: usize, kept: usize, stay: Stay<'_>) -> impl Iterator<Item = usize> {
     (1..last).filter(move |epoch| *epoch != kept && !stay.epochs.contains(epoch))
 }
 
-/// Of these batches, padding included.
+/// Returns the mean number of tokens per batch, including padding.
 fn mean_tokens<O: Objective>(train: &O::Examples, batches: &[Vec<usize>]) -> usize {
     batches.iter().map(|rows| padded::<O>(train, rows)).sum::<usize>() / batches.len().max(1)
 }
 
-/// The best epoch so far; the first of equals.
+/// Returns the best epoch so far, the first of those that tie.
 fn best(states: &[EpochState]) -> Option<&TrainingRow> {
     let rows = states.iter().map(|state| &state.row);
     rows.reduce(|best, row| if is_better(row, best) { row } else { best })
 }
 
-/// By development score or, without one, by development loss.
+/// Compares by development score or, without one, by development loss.
 fn is_better(row: &TrainingRow, than: &TrainingRow) -> bool {
     match (row.dev_score, than.dev_score) {
         (Some(score), Some(other)) => score > other,

@@ -1,15 +1,15 @@
-//! Progress on stderr: a bar on a terminal, a line now and then elsewhere.
+//! Progress on stderr: a bar on a terminal, otherwise a line at intervals.
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-/// Time until the first line where there is no terminal: by then the rate is known.
+/// Time until the first line without a terminal: by then the rate is known.
 const FIRST_LINE_AFTER: Duration = Duration::from_secs(10);
 
 /// Time between two lines after that.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// Counts work that is done, in units that take equally long.
+/// Counts finished work in units of equal duration.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -38,7 +38,7 @@ impl Progress {
         self.message = message;
     }
 
-    /// This many more units are done.
+    /// Adds finished units.
     pub fn advance(&mut self, units: usize) {
         self.bar.inc(units as u64);
         let now = Instant::now();
@@ -52,12 +52,12 @@ impl Progress {
         }
     }
 
-    /// Units that are not done yet.
+    /// Returns the number of unfinished units.
     pub fn left(&self) -> u64 {
         self.bar.length().unwrap_or(0).saturating_sub(self.bar.position())
     }
 
-    /// Prints a line that stays.
+    /// Prints a permanent line.
     pub fn line(&self, text: &str) {
         if !self.quiet {
             self.bar.suspend(|| words::say!("{text}"));

@@ -1,4 +1,4 @@
-//! Settings and data that a model was trained from, written beside it, so that other data under the same names is noticed.
+//! Settings and data of a trained model, stored with it, so that changed data under an old name is noticed.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -13,11 +13,11 @@ use crate::error::Error;
 /// The record's file in a model folder.
 pub(crate) const FILE: &str = "settings.json";
 
-/// Something besides the settings that the weights depend on: a split, or a file of the checkpoint.
+/// Something other than the settings that the weights depend on: a split, or a file of the checkpoint.
 pub struct Ingredient<'a, E> {
     /// Name in messages.
     pub name: String,
-    /// The files that it is read from; none if it is made up.
+    /// The files that it is read from; empty if it is synthetic.
     pub files: Vec<PathBuf>,
     /// Computes the SHA-256 of its content, in hexadecimal digits.
     pub sha256: Box<dyn Fn() -> Result<String, E> + 'a>,
@@ -35,7 +35,7 @@ pub(crate) struct Record {
 #[serde(deny_unknown_fields)]
 struct Content {
     sha256: String,
-    /// The files as they were then: while they are so still, their content need not be read again.
+    /// The files at that time. While they are unchanged, their contents need not be read again.
     files: Vec<Stamp>,
 }
 
@@ -43,15 +43,12 @@ struct Content {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Stamp {
     bytes: u64,
-    /// Time of the last change, in nanoseconds since 1970; absent if the file system has none.
+    /// Time of the last change, in nanoseconds since 1970; `None` if the file system has none.
     modified: Option<u64>,
 }
 
 impl Record {
-    /// Of a training that begins.
-    ///
-    /// # Errors
-    /// If an ingredient cannot be read.
+    /// Creates the record of a new training.
     pub(crate) fn new<E>(settings: &Value, ingredients: &[Ingredient<'_, E>]) -> Result<Self, E> {
         let content = |ingredient: &Ingredient<'_, E>| {
             let files = stamps(&ingredient.files).unwrap_or_default();
@@ -67,12 +64,8 @@ impl Record {
         Ok(durable::write(&folder.join(FILE), json + "\n")?)
     }
 
-    /// The fault of the model in `folder`, if it was not trained from `settings` and from such of `ingredients`
-    /// as are at hand: a finished model serves without them. Nothing is wrong with a model without a record, which was
-    /// not trained here.
-    ///
-    /// # Errors
-    /// If the record, or an ingredient that is at hand, cannot be read.
+    /// Returns why the model in `folder` does not match `settings` and `ingredients`; `None` if it does. Missing ingredients are not
+    /// checked, since a finished model can be used without them. A model without a record was not trained here and always matches.
     pub(crate) fn fault<E: From<Error>>(
         folder: &Path,
         settings: &Value,
@@ -100,7 +93,7 @@ impl Record {
         Ok((!other.is_empty()).then(fault))
     }
 
-    /// Returns true if an ingredient is at hand with another content.
+    /// Returns true if the files of an ingredient exist and its content has changed.
     fn is_other<E>(&self, ingredient: &Ingredient<'_, E>) -> Result<bool, E> {
         let Some(files) = stamps(&ingredient.files) else { return Ok(false) };
         let Some(stored) = self.ingredients.get(&ingredient.name) else { return Ok(true) };
@@ -109,7 +102,7 @@ impl Record {
     }
 }
 
-/// Of all the files; nothing if one is not there.
+/// Returns the stamps of all files; `None` if one is missing.
 fn stamps(files: &[PathBuf]) -> Option<Vec<Stamp>> {
     let stamp = |file: &PathBuf| {
         let metadata = fs::metadata(file).ok()?;

@@ -1,7 +1,7 @@
 //! The training loop: batches divided between threads, gradients added up in a fixed order.
 //!
-//! Each thread has a gradient of all weights. So a batch is divided only into parts that are worth one, and a part that is larger
-//! than a layer's work needs to be is divided on, its pieces one after the other.
+//! Each thread holds a gradient of all weights, so a batch is divided into few shards unless it is large. A large shard is processed in
+//! several parts, which limits memory.
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
@@ -14,27 +14,27 @@ use crate::full_memory::or_full_memory;
 use crate::learner::{Learner, Objective, Validation};
 use crate::progress::Progress;
 
-/// Threads that divide batches between them however small these are.
+/// Number of threads that share a batch of any size.
 const FEW_SHARDS: usize = 4;
 
-/// Tokens of a batch, padding included, for which it has one more shard.
+/// Tokens per batch, including padding, for each additional shard.
 const SHARD_TOKENS: usize = 512;
 
-/// Tokens of a part at the most, padding included, unless a single text has more.
+/// Maximum tokens per part, including padding, unless a single text has more.
 const MOST_TOKENS: usize = 4_096;
 
-/// Parts that a batch of `batch_tokens` is divided into for these threads.
+/// Returns the number of shards of a batch of `batch_tokens` on these threads.
 pub(crate) fn shards(threads: usize, batch_tokens: usize) -> usize {
     threads.min(FEW_SHARDS.max(batch_tokens / SHARD_TOKENS))
 }
 
-/// A model in training. Each shard takes a part of each batch, on a learner of its own that shares the weights: small
-/// matrix products gain more from that than from being divided between cores themselves.
+/// A training loop. Each shard of a batch has its own learner, and all share the weights: this is faster than dividing small matrix
+/// products between cores.
 pub(crate) struct Run<O: Objective> {
     shards: Vec<Learner<O>>,
     seed: u64,
     clip_norm: f64,
-    /// Steps of all epochs.
+    /// Steps over all epochs.
     steps: usize,
     pub(crate) adam: Adam,
     pub(crate) progress: Progress,
@@ -45,12 +45,12 @@ pub(crate) struct Run<O: Objective> {
 pub(crate) struct DevScore {
     /// In nats per prediction, without dropout and label smoothing.
     pub loss: f64,
-    /// The score, higher is better, if the model has one.
+    /// Score, higher is better; `None` if the task has none.
     pub score: Option<f64>,
 }
 
 impl<O: Objective> Run<O> {
-    /// Divides each batch between `shards`; losses depend on their number, in the last digits.
+    /// Divides each batch between `shards`, whose number affects the last digits of losses.
     pub(crate) fn new(
         learner: Learner<O>,
         adam: Adam,
@@ -66,7 +66,7 @@ impl<O: Objective> Run<O> {
         Ok(Self { shards: all, seed, clip_norm, steps, adam, progress })
     }
 
-    /// The model, as one of the shards has it.
+    /// Returns the learner of one of the shards; all have equal weights.
     pub(crate) fn learner(&self) -> &Learner<O> {
         &self.shards[0]
     }
@@ -75,18 +75,18 @@ impl<O: Objective> Run<O> {
         self.shards[0].objective()
     }
 
-    /// Steps of all epochs.
+    /// Returns the number of steps over all epochs.
     pub(crate) fn steps(&self) -> usize {
         self.steps
     }
 
-    /// The number of parts that a batch is divided into.
+    /// Returns the number of shards of a batch.
     pub(crate) fn shards(&self) -> NonZeroUsize {
         NonZeroUsize::new(self.shards.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// One pass over the training data; returns the mean loss in nats per prediction. `after_step` is given the model and
-    /// the number of its updates.
+    /// Makes one pass over the training data and returns the mean loss in nats per prediction. `after_step` gets the learner and the number
+    /// of its updates.
     pub(crate) fn epoch(
         &mut self,
         epoch: usize,
@@ -94,7 +94,7 @@ impl<O: Objective> Run<O> {
         after_step: impl Fn(&Learner<O>, usize) -> Result<(), Error>,
     ) -> Result<f64, O::Error> {
         let seed = epoch_seed(self.seed, epoch);
-        // Only dropout on a GPU draws from libtorch's generator.
+        // Only dropout on a GPU uses libtorch's generator.
         tch::manual_seed(seed as i64);
         for (shard, place) in self.shards.iter_mut().zip(1..) {
             shard.begin_epoch(seed.wrapping_add(place << 32));
@@ -129,7 +129,7 @@ impl<O: Objective> Run<O> {
         Ok(sum / seen as f64)
     }
 
-    /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient of the weights is not finite.
+    /// Makes one update; returns the batch's loss in nats per prediction, or NaN if the gradient of the weights is not finite.
     fn step(&mut self, train: &O::Examples, rows: &[usize], predictions: usize) -> Result<f64, O::Error> {
         let needed = rows.len().div_ceil((MOST_TOKENS / longest::<O>(train, rows).max(1)).max(1));
         let parts = divided(rows, self.shards.len().max(needed));
@@ -155,12 +155,12 @@ impl<O: Objective> Run<O> {
         Ok(if norm.is_finite() { losses.iter().sum() } else { f64::NAN })
     }
 
-    /// The learning rate of a step, counted from 1.
+    /// Returns the learning rate of a step, counted from 1.
     pub(crate) fn learning_rate(&self, step: usize) -> f64 {
         self.objective().learning_rate(step, self.steps)
     }
 
-    /// Loss and score of the model on the development set, without dropout and label smoothing.
+    /// Evaluates the model on the development set, without dropout and label smoothing.
     pub(crate) fn dev_score(&mut self, dev: &O::Examples) -> Result<DevScore, O::Error> {
         let batches = self.objective().dev_batches(dev);
         let threads = self.shards.len();
@@ -185,18 +185,18 @@ impl<O: Objective> Run<O> {
     }
 }
 
-/// A loss, or a gradient, that is no number.
+/// Returns the error for a loss or gradient that is not finite.
 pub(crate) fn diverged(epoch: usize, step: usize) -> Error {
     let advice = "lower the learning rate or clip_norm";
     Error::Invalid(format!("the loss is no longer finite in epoch {epoch} after step {step}: {advice}"))
 }
 
-/// Tokens of these rows, padding included.
+/// Returns the tokens in these rows, including padding.
 pub(crate) fn padded<O: Objective>(examples: &O::Examples, rows: &[usize]) -> usize {
     rows.len() * longest::<O>(examples, rows)
 }
 
-/// Tokens of the longest of these rows.
+/// Returns the tokens in the longest of these rows.
 fn longest<O: Objective>(examples: &O::Examples, rows: &[usize]) -> usize {
     rows.iter().map(|&row| O::tokens(examples, row)).max().unwrap_or(0)
 }
@@ -207,7 +207,7 @@ fn divided(rows: &[usize], parts: usize) -> Vec<&[usize]> {
     (0..parts).map(|part| &rows[bound(part)..bound(part + 1)]).filter(|piece| !piece.is_empty()).collect()
 }
 
-/// Seed of an epoch's batches and dropout.
+/// Returns the seed of an epoch's batches and dropout.
 pub(crate) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
     seed.wrapping_mul(1_000_003).wrapping_add(epoch as u64)
 }
@@ -216,7 +216,7 @@ pub(crate) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Up to four threads each have a part, as many more as there are 512 tokens each for.
+    /// Up to four threads always share a batch; more threads need 512 tokens each.
     #[test]
     fn every_gradient_is_worth_its_memory() {
         assert_eq!([1, 2, 4].map(|threads| shards(threads, 100)), [1, 2, 4]);

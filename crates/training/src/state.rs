@@ -1,4 +1,4 @@
-//! Files of a training run: a model folder for each epoch, and what an exact resume needs.
+//! Files of a training run: a model folder for each epoch, and the state for an exact resume.
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 const MODEL: &str = "model.safetensors";
 
-/// More than any training has.
+/// Upper bound on the steps of any training.
 const MOST_STEPS: usize = 1 << 40;
-/// More threads than any machine has.
+/// Upper bound on the threads of any machine.
 const MOST_SHARDS: usize = 1 << 12;
 
 /// State of a training after an epoch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EpochState {
-    /// The epoch's line in the training curve.
+    /// The epoch's row in the training curve.
     pub row: TrainingRow,
-    /// The number of parts that batches were divided into.
+    /// Number of shards that batches were divided into.
     pub shards: NonZeroUsize,
 }
 
 impl EpochState {
-    /// The state, if it can be that of this epoch.
+    /// Returns the state if it is valid for this epoch.
     fn checked(self, epoch: usize) -> Result<Self, String> {
         let Self { row, shards } = &self;
         if row.epoch == epoch && row.step <= MOST_STEPS && shards.get() <= MOST_SHARDS {
@@ -43,7 +43,7 @@ impl EpochState {
     }
 }
 
-/// Checkpoints that stay when training has ended.
+/// Checkpoints to keep when training has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Stay<'a> {
     /// At the end of these epochs, counted from 1.
@@ -52,18 +52,18 @@ pub struct Stay<'a> {
     pub steps: &'a [usize],
 }
 
-/// A model as it was at some point of its training.
+/// A model at some point of its training.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainingCheckpoint {
-    /// The epoch that ended there, counted from 1; absent within an epoch.
+    /// Epoch that ended there, counted from 1; `None` within an epoch.
     pub epoch: Option<usize>,
-    /// Parameter updates until then.
+    /// Parameter updates so far.
     pub updates: usize,
-    /// The folder of its configuration and its weights.
+    /// Folder of its configuration and weights.
     pub folder: PathBuf,
 }
 
-/// The folder of a model and of the checkpoints of its training.
+/// Folder of a model and the checkpoints of its training.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     folder: PathBuf,
@@ -78,20 +78,20 @@ impl Checkpoints {
         self.folder.join("epochs")
     }
 
-    /// The model folder of an epoch.
+    /// Returns the model folder of an epoch.
     pub(crate) fn epoch(&self, epoch: usize) -> PathBuf {
         self.epochs().join(epoch.to_string())
     }
 
-    /// The model folder after a step within an epoch.
+    /// Returns the model folder of a step within an epoch.
     fn step(&self, step: usize) -> PathBuf {
         self.folder.join("steps").join(step.to_string())
     }
 
-    /// The checkpoints that stay, in the order of training; `spec`: the file that describes the training, for messages.
+    /// Returns the checkpoints to keep, in the order of training; `spec` is the file that describes the training, for messages.
     ///
     /// # Errors
-    /// If one is not there: it was not asked for when the model was trained.
+    /// If a checkpoint is missing, because it was not requested when the model was trained.
     pub(crate) fn kept(&self, spec: &Path, stay: Stay<'_>) -> Result<Vec<TrainingCheckpoint>, Error> {
         let missing = |folder: &Path| {
             let (folder, spec) = (folder.display(), spec.display());
@@ -114,14 +114,11 @@ impl Checkpoints {
             kept.push(TrainingCheckpoint { epoch: None, updates: step, folder });
         }
         kept.sort_by_key(|checkpoint| (checkpoint.updates, checkpoint.epoch));
-        kept.dedup_by_key(|checkpoint| checkpoint.updates); // a step that ends an epoch
+        kept.dedup_by_key(|checkpoint| checkpoint.updates); // of a step at the end of an epoch
         Ok(kept)
     }
 
-    /// The states of all epochs there are, in order.
-    ///
-    /// # Errors
-    /// If one of them is no state.
+    /// Returns the states of all completed epochs, in order.
     pub(crate) fn states(&self) -> Result<Vec<EpochState>, Error> {
         let mut states = Vec::new();
         loop {
@@ -145,7 +142,7 @@ impl Checkpoints {
         }
     }
 
-    /// Writes an epoch: all of it or, if the process is killed, nothing. The moments of the epoch before go.
+    /// Writes an epoch completely or, if the process is killed, not at all. Removes the moments of the previous epoch.
     pub(crate) fn save<O: Objective>(
         &self,
         model: &Learner<O>,
@@ -163,17 +160,17 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Writes the model after a step within an epoch, in the place of what a killed run has left.
+    /// Writes the model after a step within an epoch, replacing what a killed run left.
     pub(crate) fn save_step<O: Objective>(&self, model: &Learner<O>, step: usize) -> Result<(), Error> {
         durable::replace_folder(&self.step(step), |partial| model.save(partial))
     }
 
-    /// Removes the weights of an epoch; its state stays, so that a killed run knows how far it came.
+    /// Removes the weights of an epoch; its state stays for resuming.
     pub(crate) fn drop_weights(&self, epoch: usize) {
         let _ = fs::remove_file(self.epoch(epoch).join(MODEL)); // only saves space
     }
 
-    /// Removes all epochs up to `last` but those of `kept`, when none is needed to go on.
+    /// Removes all epochs up to `last` except `kept`, once none is needed for resuming.
     pub(crate) fn thin(&self, last: usize, kept: &[usize]) {
         for epoch in (1..=last).filter(|epoch| !kept.contains(epoch)) {
             let _ = fs::remove_dir_all(self.epoch(epoch)); // only saves space
@@ -181,7 +178,7 @@ impl Checkpoints {
         let _ = fs::remove_file(self.epoch(last).join(MOMENTS));
     }
 
-    /// Gives the optimiser the moments that it had after an epoch.
+    /// Restores the moments that the optimiser had after an epoch.
     pub(crate) fn restore(&self, adam: &mut Adam, state: &EpochState, device: Device) -> Result<(), Error> {
         let path = self.epoch(state.row.epoch).join(MOMENTS);
         let moments = Weights::read(&path, (Kind::Float, device))?;
@@ -189,7 +186,7 @@ impl Checkpoints {
         Ok(adam.restore(&moments, state.row.step)?)
     }
 
-    /// Makes an epoch the model of the folder.
+    /// Makes an epoch the final model of the folder.
     pub(crate) fn publish(&self, epoch: usize) -> Result<(), Error> {
         let is_there = |name: &&str| self.epoch(epoch).join(name).exists();
         for name in ["config.json", MODEL].into_iter().chain([gates::FILE].into_iter().filter(is_there)) {
@@ -201,10 +198,7 @@ impl Checkpoints {
     }
 }
 
-/// Writes a file by way of another, unless it is there: a run that is continued has it already.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes a file by way of a temporary file, unless it exists: a resumed run has it already.
 pub fn write_once<E: From<durable::Error>>(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,

@@ -1,22 +1,22 @@
-//! Ending between two pieces of work, where a cluster asks for it by a signal.
+//! Stopping between two pieces of work when a cluster sends a signal.
 //!
-//! While rows are being measured, SIGUSR1 and SIGTERM let the process finish the group of rows that it is on; at all other
-//! times they end it at once, as they would without this module. Ctrl-C always does.
+//! While rows are being measured, SIGUSR1 and SIGTERM let the process finish the current group of rows; at all other times they end it at
+//! once, as without this module. Ctrl-C always ends it at once.
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
 
-/// Work that is finished before a signal ends the process, for as long as this lives.
+/// Guard of work that a signal does not interrupt.
 #[derive(Debug)]
 pub struct Unbroken(());
 
 impl Unbroken {
-    /// Begins such work.
+    /// Starts such work.
     ///
     /// # Errors
-    /// If a signal has come already, or signals cannot be caught.
+    /// If a signal has already arrived, or signals cannot be caught.
     pub fn begin() -> Result<Self, Error> {
         let signals = SIGNALS.get_or_init(Signals::catch).as_ref();
         let signals = signals.map_err(|error| Error::Invalid(format!("cannot wait for signals: {error}")))?;
@@ -34,10 +34,7 @@ impl Drop for Unbroken {
     }
 }
 
-/// Asked between two pieces of work.
-///
-/// # Errors
-/// If a signal has come.
+/// Returns an error if a signal has arrived; called between two pieces of work.
 pub fn check() -> Result<(), Error> {
     let is_asked = SIGNALS.get().and_then(|signals| signals.as_ref().ok());
     if is_asked.is_some_and(|signals| signals.has_come.load(Ordering::SeqCst)) {
@@ -77,7 +74,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// There are no such signals.
+    /// Does nothing: other systems have no such signals.
     #[cfg(not(unix))]
     fn catch() -> io::Result<Self> {
         Ok(Self { has_come: Arc::default(), is_idle: Arc::default() })
@@ -90,7 +87,7 @@ mod tests {
     use signal_hook::consts::SIGTERM;
     use signal_hook::low_level::raise;
 
-    /// One test, since a signal reaches the whole process: what is not caught would end it.
+    /// A single test, because a signal reaches the whole process and would end it if not caught.
     #[test]
     fn work_is_finished_before_a_signal_ends_it() {
         let work = Unbroken::begin().unwrap();

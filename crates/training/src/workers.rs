@@ -1,14 +1,13 @@
-//! Work for several threads, with results in order.
+//! Work on several threads, with results in order.
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use crate::error::Error;
 use crate::full_memory::or_full_memory;
 
-/// Runs `items` jobs on one thread for each of `states`, and hands the results to `each` in the order of the jobs.
+/// Runs `items` jobs on one thread for each of `states`, and passes the results to `each` in the order of the jobs.
 ///
-/// A thread has its state to itself, since a tensor cannot be looked at by two threads at once. After an error of a job or of
-/// `each` no new job is begun.
+/// Each thread owns its state, since two threads cannot use a tensor at once. After an error in a job or in `each` no new job starts.
 ///
 /// # Errors
 /// If a job or `each` fails, or a thread panics.
@@ -48,7 +47,7 @@ pub fn in_order<S: Send, T: Send, E: From<Error> + Send>(
     })
 }
 
-/// Lets the other threads stop too: results behind that of a thread that panicked are never delivered.
+/// Stops the other threads as well: results after a panicked job are never delivered.
 struct StopOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {
@@ -59,7 +58,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// Holds back what comes early.
+/// Delivers results in order, holding back early ones.
 fn deliver<T, E>(
     receiver: &mpsc::Receiver<(usize, Result<T, E>)>,
     each: &mut impl FnMut(usize, T) -> Result<(), E>,
@@ -84,7 +83,7 @@ mod tests {
     fn results_come_in_the_order_of_the_jobs() {
         let mut seen = Vec::new();
         let job = |(): &(), item: usize| {
-            // the later a job, the sooner it is done
+            // the later a job, the sooner it finishes
             std::thread::sleep(std::time::Duration::from_micros(200 * (20 - item as u64)));
             Ok(item * item)
         };

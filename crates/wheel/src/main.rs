@@ -1,4 +1,4 @@
-//! Every program of the workspace in one file: it does what the name says by which it is called.
+//! All programs of the workspace in one file, which runs the program by whose name it is called.
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -24,11 +24,11 @@ fn it_is_every_program_that_headcount_names() {
 fn headcount_calls_it_by_the_name_of_a_program_that_is_not_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["headcount", "headcount-programs"] {
-        // by another process: one that a test beside this starts would hold what this one writes open, so that it cannot run
+        // copied by another process, because a concurrent test could inherit an open handle, and files open for writing cannot run
         let copied = Command::new("cp").arg(cargo_bin(name)).arg(folder.path()).status().unwrap();
         assert!(copied.success());
     }
-    // where libtorch lies, seen from the copy
+    // the copy cannot find libtorch by its own path
     let libraries = cargo_bin("headcount").with_file_name("../../.libtorch/lib");
     let mut command = Command::new(folder.path().join("headcount"));
     let output = command.args(["say", "--version"]).env("LD_LIBRARY_PATH", libraries).output().unwrap();

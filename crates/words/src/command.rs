@@ -1,25 +1,24 @@
-//! Commands under the names that people type, and the nearest known name to one that is not known.
+//! Commands under the names that users type, and suggestions for unknown names.
 use std::env;
 
 use clap::{Command, Parser};
 
-/// Environment variable with the command as it was typed, `headcount heads` or `just heads`, where another program has started this one.
+/// Environment variable with the command as typed, `headcount heads` or `just heads`, if another program started this one.
 pub const TYPED: &str = "HEADCOUNT_TYPED";
 
-/// Environment variable with the command as it was typed and its arguments, where another program has started this one.
+/// Environment variable with the command as typed and its arguments, if another program started this one.
 pub const LINE: &str = "HEADCOUNT_LINE";
 
-/// Similarity, from 0 to 1, above which a known name is suggested: the threshold that clap has for its own suggestions.
+/// Similarity, 0 to 1, above which a known name is suggested; the threshold of clap's suggestions.
 const SIMILAR: f64 = 0.7;
 
-/// Parses the arguments of this process. Usage lines and errors name the command as it was typed.
+/// Parses the arguments of this process. Usage lines and errors show the command as typed.
 pub fn parse<A: Parser>() -> A {
     let mut matches = typed(A::command()).get_matches();
     A::from_arg_matches_mut(&mut matches)
         .unwrap_or_else(|error| error.format(&mut typed(A::command())).exit())
 }
 
-/// Names a command as it was typed.
 fn typed(command: Command) -> Command {
     match env::var(TYPED) {
         Ok(name) => command.bin_name(name),
@@ -37,13 +36,13 @@ pub fn command_line() -> String {
     })
 }
 
-/// Returns the command in front of names, `headcount` or `just`, as it was typed.
+/// Returns the first word of the command as typed, `headcount` or `just`.
 pub fn front() -> String {
     let typed = env::var(TYPED).unwrap_or_default();
     typed.split(' ').next().filter(|front| !front.is_empty()).unwrap_or("headcount").to_owned()
 }
 
-/// Joins arguments to a line for a shell; those with special characters are quoted.
+/// Joins arguments to a shell command line and quotes those with special characters.
 pub fn quoted(arguments: impl IntoIterator<Item = String>) -> String {
     let is_plain = |text: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_./:=,+@%".contains(c))
@@ -55,12 +54,12 @@ pub fn quoted(arguments: impl IntoIterator<Item = String>) -> String {
     arguments.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns `; did you mean ...?` with the known name nearest to `wanted`, or nothing if no name is similar.
+/// Returns `; did you mean ...?` with the known name closest to `wanted`; empty if no name is similar.
 pub fn did_you_mean<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(wanted, known).map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
-/// Returns the known name nearest to `wanted` by Jaro similarity; `None` if no name is similar.
+/// Returns the known name closest to `wanted` by Jaro similarity; `None` if no name is similar.
 fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let similarity = |name: &'a str| (strsim::jaro(wanted, name), name);
     let similar = known.into_iter().map(similarity).filter(|(similarity, _)| *similarity > SIMILAR);

@@ -1,5 +1,4 @@
-//! Texts and numbers as a reader should see them, and how a command prints them. Nothing here knows what a number is of, but
-//! this is the only place where one is rounded for tables, figures and messages.
+//! Formatting of texts and numbers for readers, and printing. This is the only crate that rounds numbers for tables, figures and messages.
 mod command;
 mod numbers;
 mod streams;

@@ -1,29 +1,29 @@
-//! Numbers, rounded.
+//! Rounded numbers.
 
-/// `value` with a sign and `decimals` digits; what rounds to 0 has no sign.
+/// Formats `value` with a sign and this many `decimals`; a value that rounds to 0 has no sign.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
     let is_zero = value.is_finite() && !text.contains(|character: char| ('1'..='9').contains(&character));
     if is_zero { text[1..].to_owned() } else { text }
 }
 
-/// `value` with this many `decimals`, and a sign if it is below 0 as printed.
+/// Formats `value` with this many `decimals`, and a sign if it is negative after rounding.
 pub fn fixed(value: f64, decimals: usize) -> String {
     signed(value, decimals).trim_start_matches('+').to_owned()
 }
 
-/// `value` as a number of one digit before the point and this many `decimals`, times a power of ten: `2.35e10`.
+/// Formats `value` with one digit before the point, this many `decimals` and a power of ten: `2.35e10`.
 pub fn scientific(value: f64, decimals: usize) -> String {
     format!("{value:.decimals$e}")
 }
 
-/// [`fixed`] with a proper minus sign (U+2212) for figures.
+/// Formats `value` like [`fixed`], with a proper minus sign (U+2212) for figures.
 pub fn typeset(value: f64, decimals: usize) -> String {
     with_minus(&fixed(value, decimals))
 }
 
-/// `text` with a proper minus sign (U+2212) where a number has a hyphen: before a digit, at the beginning or after a space, a
-/// bracket or the sign of a verdict. Hyphens of names stay.
+/// Replaces hyphens before numbers by a proper minus sign (U+2212): before a digit, at the beginning or after a space, a bracket or the
+/// sign of a verdict. Hyphens in names stay.
 pub fn with_minus(text: &str) -> String {
     let mut shown = String::new();
     let mut characters = text.chars().peekable();
@@ -35,7 +35,7 @@ pub fn with_minus(text: &str) -> String {
     shown
 }
 
-/// `value` with as many digits as it needs, at most three after the point or, below a thousandth, two that count: `0.96`, `1`,
+/// Formats `value` with as few digits as possible: at most three decimals or, below a thousandth, two significant digits: `0.96`, `1`,
 /// `0.0002`.
 pub fn short(value: f64) -> String {
     let is_small = value != 0.0 && value.abs() < 0.001;
@@ -44,44 +44,44 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `value` with at most one digit after the point: `20`, `19.8`.
+/// Formats `value` with at most one decimal: `20`, `19.8`.
 pub fn tenths(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// A ratio as what it is more than 1, in percent: `+17.5`.
+/// Formats how much larger than 1 a ratio is, in percent: `+17.5`.
 pub fn percent_more(ratio: f64) -> String {
     signed(100.0 * (ratio - 1.0), 1)
 }
 
-/// A share in percent, where `is_open` one that may be larger: `20`, `≥ 90`.
+/// Formats a share in percent, with `≥` if `is_open`: `20`, `≥ 90`.
 pub fn share(percent: f64, is_open: bool) -> String {
     let least = if is_open { "\u{2265} " } else { "" };
     format!("{least}{}", tenths(percent))
 }
 
-/// Digits after the point, at most three, with which `value` has three digits: `1.23`, `12.3`, `123`.
+/// Returns the number of decimals, at most three, for three significant digits: `1.23`, `12.3`, `123`.
 pub fn decimals(value: f64) -> usize {
     [100.0, 10.0, 1.0].into_iter().filter(|&bound| value.abs() < bound).count()
 }
 
-/// `p = 0.012`, or `p < 0.001` where it is.
+/// Formats a p-value: `p = 0.012`, or `p < 0.001` for smaller ones.
 pub fn p_value(value: f64) -> String {
     format!("p {}{}", if value < 0.001 { "" } else { "= " }, bare_p(value))
 }
 
-/// The same where a heading says that it is p: `0.012`, `< 0.001`.
+/// Formats a p-value without the letter, for columns with a heading: `0.012`, `< 0.001`.
 pub fn bare_p(value: f64) -> String {
     if value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") }
 }
 
-/// `1 head`, `2 heads`.
+/// Formats a number with its noun: `1 head`, `2 heads`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A duration with its unit: `40 s`, `12 min`, `3.4 h`.
+/// Formats a duration with its unit: `40 s`, `12 min`, `3.4 h`.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         _ if seconds < 99.5 => format!("{seconds:.0} s"),
@@ -90,12 +90,12 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// `1 to 2`
+/// Formats a range: `1 to 2`.
 pub fn range((low, high): (f64, f64), number: impl Fn(f64) -> String) -> String {
     format!("{} to {}", number(low), number(high))
 }
 
-/// The ends of an interval in brackets, after a space: ` [-0.35, +0.08]`; nothing where there is none.
+/// Formats the ends of an interval in brackets after a space, such as ` [-0.35, +0.08]`; empty for `None`.
 pub fn brackets(ends: Option<(f64, f64)>, between: &str, number: impl Fn(f64) -> String) -> String {
     ends.map_or(String::new(), |(low, high)| format!(" [{}{between}{}]", number(low), number(high)))
 }

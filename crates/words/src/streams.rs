@@ -1,4 +1,4 @@
-//! Output, messages and exit codes of commands. A reader that stops early, such as `head`, is no error.
+//! Output, messages and exit codes of commands. A reader that stops early, such as `head`, is not an error.
 use std::fmt::{Arguments, Display};
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -6,18 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{one_line, visible};
 
-/// Prints a text of this project's own to a terminal with its styles, to anything else without; `NO_COLOR` is honoured.
-///
-/// # Errors
-/// If standard output cannot be written, for example because a disk is full.
+/// Prints a text of this project, with its styles on a terminal and without them elsewhere; respects `NO_COLOR`.
 pub fn print(text: &str) -> io::Result<()> {
     write(anstream::stdout(), text)
 }
 
-/// Prints a line as it is, such as the path of a file.
-///
-/// # Errors
-/// As [`print`].
+/// Prints a line unchanged, such as the path of a file.
 pub fn print_line(line: impl Display) -> io::Result<()> {
     write(io::stdout(), &format!("{line}\n"))
 }
@@ -31,8 +25,7 @@ fn write(mut out: impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// Says something on standard error, as `eprintln!` does, but shows control characters instead of obeying them, and does not mind
-/// that nothing can be said there.
+/// Prints a line to standard error like `eprintln!`, but shows control characters as escapes and ignores write errors.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::say_line(format_args!($($text)*)) };
@@ -43,10 +36,10 @@ pub fn say_line(line: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
 }
 
-/// Warnings of this process in one line each, oldest first.
+/// Warnings of this process, one line each, oldest first.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says a warning on standard error in one line, once in a run however often it is given.
+/// Prints a warning to standard error in one line, only the first time in a run.
 pub fn warn(warning: &str) {
     let warning = one_line(warning);
     let mut known = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,18 +49,18 @@ pub fn warn(warning: &str) {
     }
 }
 
-/// Returns what this process has warned of, oldest first, for the signature of its results.
+/// Returns the warnings of this process, oldest first, for the signature of its results.
 pub fn warnings() -> Vec<String> {
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Says an error on standard error, in one line whatever line breaks and control characters it took over from files; that of
-/// `anyhow` with all its causes.
+/// Prints an error to standard error in one line, without the line breaks and control characters of files; an `anyhow` error with all its
+/// causes.
 pub fn print_error(error: &impl Display) {
     say!("error: {}", one_line(&format!("{error:#}")));
 }
 
-/// Exit code of a command: an error is said by [`print_error`] and makes it 1.
+/// Returns the exit code of a command: prints an error with [`print_error`] and returns 1.
 pub fn exit_code(outcome: Result<(), impl Display>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

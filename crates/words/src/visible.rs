@@ -1,6 +1,6 @@
-//! Texts from files and arguments, such that they cannot steer a terminal.
+//! Texts from files and arguments, made safe for terminals.
 
-/// `text` with control characters other than line breaks shown as escapes, `\u{1b}` for example.
+/// Replaces control characters other than line breaks by escapes, such as `\u{1b}`.
 pub fn visible(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars() {
@@ -13,29 +13,29 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The same on one line: ends of lines and tabs become spaces, other line breaks escapes.
+/// Makes a text [`visible()`] on one line: line ends and tabs become spaces, other line breaks escapes.
 pub fn one_line(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
     visible(&lines.join(" ").replace('\t', " "))
 }
 
-/// `text` with a capital letter.
+/// Capitalises the first letter.
 pub fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// The most characters of a foreign text that a message repeats.
+/// Maximum number of characters of a foreign text in a message.
 const MOST: usize = 200;
 
-/// The beginning of a foreign text, line breaks shown as escapes.
+/// Returns the beginning of a foreign text, with line breaks as escapes.
 pub fn excerpt(text: &str) -> String {
     let rest = if text.chars().nth(MOST).is_some() { "…" } else { "" };
     visible(&text.chars().take(MOST).collect::<String>()).replace('\n', "\\n") + rest
 }
 
-/// Control characters, line separators, those that turn the direction of writing, those that nobody sees, and the two that XML
-/// forbids. Joiners stay, since Persian and emoji are written with them.
+/// Returns true for control characters, line separators, direction marks, invisible characters, and the two that XML forbids. Joiners stay,
+/// since Persian and emoji need them.
 fn is_steering(character: char) -> bool {
     let turns =
         matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,4 +1,4 @@
-//! One panel: its plane, its axes with round ticks or names, its layers.
+//! Draws one panel: axes with round ticks or names, and layers.
 use plotters::style::text_anchor::HPos;
 use words::typeset;
 
@@ -11,45 +11,44 @@ use crate::palette::{INK, LIGHT, WHITE};
 /// Length of a tick, in points.
 const TICK: f64 = 2.5;
 
-/// Room between two names, in points.
+/// Minimum gap between two names, in points.
 const GAP: f64 = 2.5;
 
-/// The plane of a panel: where its values stand on the page.
+/// Maps values of a panel to places on the page.
 pub struct Plane<'a> {
     pub place: Place,
     pub panel: &'a Panel,
 }
 
 impl Plane<'_> {
-    /// Place of a pair of values.
+    /// Returns the place of a pair of values.
     pub fn at(&self, (x, y): (f64, f64)) -> Spot {
         (self.across(x), self.up(y))
     }
 
-    /// Place of a value of the x axis, in units from the left.
+    /// Returns the place of an x value, in units from the left.
     pub fn across(&self, x: f64) -> i32 {
         along(&self.panel.x, x, units(self.place.left), units(self.place.right) - 1)
     }
 
-    /// Place of a value of the y axis, in units from the top.
+    /// Returns the place of a y value, in units from the top.
     pub fn up(&self, y: f64) -> i32 {
         along(&self.panel.y, y, units(self.place.bottom) - 1, units(self.place.top))
     }
 }
 
-/// Place of a value between the ends of its axis.
+/// Interpolates between the ends of an axis.
 fn along(axis: &Axis, value: f64, from: i32, to: i32) -> i32 {
     let share = (value - axis.low) / (axis.high - axis.low);
     from + (f64::from(to - from) * share).round() as i32
 }
 
-/// Draws a panel.
 pub fn draw(canvas: &mut Canvas, panel: &Panel, place: Place) {
     let plane = Plane { place, panel };
     let Place { left, right, top, bottom } = place;
     let is_matrix = matches!((&panel.x.ticks, &panel.y.ticks), (Ticks::Names(_), Ticks::Names(_)));
     if !is_matrix {
-        // light level lines at the ticks of the y axis
+        // light grid lines at the ticks of the y axis
         for (tick, _) in round(&panel.y) {
             let y = plane.up(tick);
             canvas.line(&[(units(left), y), (units(right), y)], Style::line(LIGHT, 0.4));
@@ -65,7 +64,7 @@ pub fn draw(canvas: &mut Canvas, panel: &Panel, place: Place) {
     labels(canvas, panel, place);
 }
 
-/// Ticks of an axis at round numbers, with their numbers, which are empty where the axis shows none.
+/// Returns round ticks of an axis with their numbers, which are empty if the axis shows none.
 pub fn round(axis: &Axis) -> Vec<(f64, String)> {
     let Ticks::Round(step, is_numbered) = axis.ticks else { return Vec::new() };
     let number = |tick| if is_numbered { typeset(tick, step.decimals()) } else { String::new() };
@@ -88,7 +87,7 @@ fn x_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis, is_matrix: bool)
     }
     let Ticks::Names(names) = &axis.ticks else { return };
     let widest = |lines: &[String], size| lines.iter().map(|line| width(line, size)).fold(0.0, f64::max);
-    // names of columns shrink a little before some are left out
+    // column names shrink a little before some are left out
     let column = (plane.place.right - plane.place.left) / names.len().max(1) as f64 - GAP;
     let most = names.iter().map(|(_, lines)| widest(lines, SMALL)).fold(1.0, f64::max);
     let size = if is_matrix { SMALL * (column / most).clamp(0.8, 1.0) } else { SMALL };
@@ -109,7 +108,7 @@ fn x_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis, is_matrix: bool)
         }
     }
     if let Some(gap) = axis.gap {
-        // two strokes across the axis where it leaves something out
+        // two strokes mark an axis break
         let x = across(gap);
         canvas.line(&[(x - 1.2, bottom), (x + 1.2, bottom)].map(spot), Style::line(WHITE, 2.0));
         for x in [x - 1.2, x + 1.2] {
@@ -134,7 +133,7 @@ fn y_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis) {
     }
 }
 
-/// The name of the panel and what its axes show.
+/// Draws the name of the panel and the labels of its axes.
 fn labels(canvas: &mut Canvas, panel: &Panel, Place { left, right, top, bottom }: Place) {
     let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
     let page = canvas.width;
@@ -150,8 +149,7 @@ fn labels(canvas: &mut Canvas, panel: &Panel, Place { left, right, top, bottom }
     TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (left, above));
 }
 
-/// Names of a matrix that are shown, from the first on: every one, or every second, third, ... so that they keep clear of each
-/// other.
+/// Returns the names of a matrix to show: every n-th from the first, with the smallest n at which they do not touch.
 fn at_even_distances(spans: &[(f64, f64)]) -> Vec<usize> {
     let is_clear = |stride: usize| {
         let shown: Vec<_> = spans.iter().step_by(stride).collect();
@@ -161,7 +159,7 @@ fn at_even_distances(spans: &[(f64, f64)]) -> Vec<usize> {
     (0..spans.len()).step_by(stride).collect()
 }
 
-/// Names that are shown: each from the left that keeps clear of those before it and of the last one, and that.
+/// Returns the names to show: the last, and from the left each that touches neither the previous shown name nor the last.
 fn with_room(spans: &[(f64, f64)]) -> Vec<usize> {
     let Some(((start, _), others)) = spans.split_last() else { return Vec::new() };
     let (mut shown, mut end) = (Vec::new(), f64::NEG_INFINITY);
@@ -180,7 +178,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Names 10 wide, 8 apart: every second; 40 wide, which reach over five places: every sixth.
+    /// Names 8 apart: 10 wide, every second is shown; 40 wide, which covers five places, every sixth.
     #[test]
     fn names_of_a_matrix_are_shown_at_even_distances() {
         let spans = |width: f64| {

@@ -1,4 +1,4 @@
-//! A backend for plotters: SVG in which neighbours that look alike are one group, half as long as that of its own backend.
+//! An SVG backend for plotters that groups neighbouring elements with equal attributes: half the file size of plotters' own backend.
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
@@ -10,19 +10,19 @@ use super::canvas::{FAMILY, Spot, units, width};
 
 type Result = std::result::Result<(), DrawingErrorKind<Infallible>>;
 
-/// A drawing on its way.
+/// An SVG drawing in progress.
 pub struct Svg {
     text: String,
-    /// The attributes of the group that is open.
+    /// Attributes of the open group.
     look: String,
-    /// The attributes of the last element, which is not in the text yet, and itself.
+    /// Attributes and text of the last element, which is not yet in `text`.
     last: (String, String),
     /// In units.
     size: (u32, u32),
 }
 
 impl Svg {
-    /// An empty one of this size in inches, with a title.
+    /// Returns an empty drawing of this size in inches, with a title.
     pub fn new([width, height]: [f64; 2], title: &str) -> Self {
         let size = [width, height].map(|inches| units(inches * 72.0).unsigned_abs());
         let head = r#"<svg xmlns="http://www.w3.org/2000/svg""#;
@@ -31,13 +31,13 @@ impl Svg {
         Self { text, look: String::new(), last: Default::default(), size: size.into() }
     }
 
-    /// The whole drawing.
+    /// Returns the complete SVG.
     pub fn finish(mut self) -> String {
         self.write_last();
         self.text + "</g>\n</svg>\n"
     }
 
-    /// Puts the last element into the group of its look.
+    /// Writes the last element into a group with its attributes.
     fn write_last(&mut self) {
         let (look, element) = std::mem::take(&mut self.last);
         if self.look != look {
@@ -48,7 +48,7 @@ impl Svg {
         self.text += &element;
     }
 
-    /// Adds an element. The outline of the area that was drawn last is an attribute of it.
+    /// Adds an element. The outline of an area that was just drawn becomes an attribute of the area.
     fn push(&mut self, look: String, element: String) -> Result {
         match look.strip_suffix(NO_AREA) {
             Some(outline) if self.last.1 == element && !self.last.0.contains(" stroke=") => {
@@ -63,10 +63,10 @@ impl Svg {
     }
 }
 
-/// The attribute of what is only an outline.
+/// Attribute of elements with only an outline.
 const NO_AREA: &str = " fill=\"none\"";
 
-/// The attributes of an area or a line.
+/// Returns the attributes of an area or a line.
 fn look(style: &impl BackendStyle, is_area: bool) -> String {
     let (BackendColor { alpha, rgb }, name) = (style.color(), if is_area { "fill" } else { "stroke" });
     let mut look = format!(" {name}=\"{}\"", hex(rgb));
@@ -87,7 +87,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A path from the first place to each next one, each step in the shortest way that says it.
+/// Returns a path through all places, with the shortest command for each step.
 fn path(places: impl IntoIterator<Item = Spot>) -> String {
     let places: Vec<_> = places.into_iter().collect();
     let mut path = places.first().map(|(x, y)| format!("M{x},{y}")).unwrap_or_default();
@@ -130,7 +130,7 @@ impl DrawingBackend for Svg {
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = Spot>>(&mut self, places: I, style: &S) -> Result {
         let (look, path) = (look(style, false), path(places));
         let (last_look, last) = &mut self.last;
-        // Pieces of a dashed line are one element.
+        // pieces of a dashed line share one element
         match last.strip_suffix("\"/>\n") {
             Some(piece) if *last_look == look && piece.starts_with("<path") => {
                 *last = format!("{piece}{path}\"/>\n");
@@ -152,8 +152,8 @@ impl DrawingBackend for Svg {
         self.push(look(style, true), format!("<path d=\"{}\"/>\n", path(corners)))
     }
 
-    /// Text with its baseline at a place, whatever the vertical anchor. The viewer's font is stretched to the width that the embedded
-    /// font has: otherwise texts that keep clear of each other in Roboto collide in wider fonts such as DejaVu.
+    /// Draws text with its baseline at a place and ignores the vertical anchor. Viewers stretch their own font to the width of the embedded
+    /// one, because texts placed apart in Roboto would collide in wider fonts such as DejaVu.
     fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): Spot) -> Result {
         let anchor = match style.anchor().h_pos {
             HPos::Left => "start",

@@ -1,6 +1,6 @@
-//! A page that is drawn on with plotters, and text whose place does not depend on the viewer.
+//! A plotters page on which text occupies the same space in every viewer.
 //!
-//! Shapes are placed in units of the drawing, text in printer's points. Nothing can fail: the backend writes to a string.
+//! Shapes use units of the drawing, text printer's points. Nothing can fail: the backend writes to a string.
 use std::sync::Once;
 
 use plotters::element::{DashedPathElement, Drawable};
@@ -15,46 +15,46 @@ use super::backend::Svg;
 use crate::chart::{Color, Style};
 use crate::palette::WHITE;
 
-/// Units of a drawing in one inch.
+/// Drawing units per inch.
 pub const UNITS_PER_INCH: u32 = 600;
 
 /// Roboto Regular of Debian's `fonts-roboto-unhinted` 2:0~20170802-3, Apache License 2.0 (see `assets/`).
 pub const FONT: &[u8] = include_bytes!("../../assets/Roboto-Regular.ttf");
 
-/// Families for viewers of the SVG, first the one that is embedded here.
+/// Font families for SVG viewers; the first is the embedded one.
 pub const FAMILY: &str = "Roboto, Arial, Helvetica, sans-serif";
 
-/// Size of labels and numbers of axes, in points.
+/// Font size of axis labels and numbers, in points.
 pub const SIZE: f64 = 7.5;
 
-/// Size of legends and names in a plot, in points.
+/// Font size of legends and names in a plot, in points.
 pub const SMALL: f64 = 7.0;
 
-/// plotters measures with ab_glyph, whose size is the height from ascent to descent: this many em.
+/// Height from ascent to descent in em, which ab_glyph, used by plotters to measure text, takes as the font size.
 const AB_GLYPH_SIZE: f64 = 1.171_875;
 
-/// Height of a digit above its baseline in Roboto, in em.
+/// Height of a Roboto digit above the baseline, in em.
 pub const DIGIT: f64 = 0.711;
 
-/// A place in units.
+/// A place on the page, in units.
 pub type Spot = (i32, i32);
 
-/// A length in points as units.
+/// Converts points to units.
 pub fn units(points: f64) -> i32 {
     (points * f64::from(UNITS_PER_INCH) / 72.0).round() as i32
 }
 
-/// A length in units as points.
+/// Converts units to points.
 pub fn points(units: i32) -> f64 {
     f64::from(units) * 72.0 / f64::from(UNITS_PER_INCH)
 }
 
-/// A place in points as one in units.
+/// Converts a place from points to units.
 pub fn spot((x, y): (f64, f64)) -> Spot {
     (units(x), units(y))
 }
 
-/// Colours of a shape: its area with how opaque that is, and its outline.
+/// Colours of a shape: its area with an opacity, and its outline.
 #[derive(Clone, Copy, Default)]
 pub struct Paint {
     pub area: Option<(Color, f64)>,
@@ -62,7 +62,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// An opaque area without an outline.
+    /// Returns an opaque area without an outline.
     pub fn area(color: Color) -> Self {
         Self { area: Some((color, 1.0)), outline: None }
     }
@@ -72,7 +72,6 @@ fn rgb(Color(red, green, blue): Color) -> RGBColor {
     RGBColor(red, green, blue)
 }
 
-/// A line of this width in points.
 fn stroke(Style { color, width, .. }: Style) -> ShapeStyle {
     ShapeStyle::from(rgb(color)).stroke_width(units(width).unsigned_abs())
 }
@@ -80,17 +79,15 @@ fn stroke(Style { color, width, .. }: Style) -> ShapeStyle {
 /// A text and the box around its capitals and digits: left, right, top and bottom, in points from the upper left corner.
 pub type Boxed = (String, [f64; 4]);
 
-/// A page.
 pub struct Canvas {
     backend: Svg,
     /// In points.
     pub width: f64,
-    /// All texts that were written.
     texts: Vec<Boxed>,
 }
 
 impl Canvas {
-    /// A white one of this size in inches, with a title for those who cannot see it.
+    /// Returns a white page of this size in inches; the title is for screen readers.
     pub fn new(size: [f64; 2], title: &str) -> Self {
         let backend = Svg::new(size, &one_line(title));
         let (across, down) = backend.get_size();
@@ -99,12 +96,11 @@ impl Canvas {
         canvas
     }
 
-    /// The drawing, and what was written where.
+    /// Returns the drawing, and all texts with their boxes.
     pub fn finish(self) -> (String, Vec<Boxed>) {
         (self.backend.finish(), self.texts)
     }
 
-    /// Draws the area of a shape, then its outline.
     fn draw(&mut self, Paint { area, outline }: Paint, mut shape: impl FnMut(&mut Svg, ShapeStyle)) {
         if let Some((Color(red, green, blue), opacity)) = area {
             shape(&mut self.backend, RGBAColor(red, green, blue, opacity).filled());
@@ -114,18 +110,16 @@ impl Canvas {
         }
     }
 
-    /// A rectangle between its upper left and its lower right corner.
+    /// Draws a rectangle between its upper left and lower right corners.
     pub fn rectangle(&mut self, [from, to]: [Spot; 2], paint: Paint) {
         self.draw(paint, |svg, style| drop(svg.draw_rect(from, to, &style, style.filled)));
     }
 
-    /// A disc.
     pub fn circle(&mut self, at: Spot, radius: f64, paint: Paint) {
         let radius = units(radius).unsigned_abs();
         self.draw(paint, |svg, style| drop(svg.draw_circle(at, radius, &style, style.filled)));
     }
 
-    /// The area within these corners.
     pub fn polygon(&mut self, corners: &[Spot], paint: Paint) {
         let closed = || corners.iter().chain(corners.first()).copied();
         self.draw(paint, |svg, style| {
@@ -137,7 +131,6 @@ impl Canvas {
         });
     }
 
-    /// A line through these places.
     pub fn line(&mut self, places: &[Spot], style: Style) {
         let [dash, gap] = style.dash.map(units);
         let (places, stroke) = (places.iter().copied(), stroke(style));
@@ -149,16 +142,16 @@ impl Canvas {
     }
 }
 
-/// Width of `text` in points at a `size` in points.
+/// Returns the width of `text` in points at a font size in points.
 pub fn width(text: &str, size: f64) -> f64 {
     static REGISTERED: Once = Once::new();
-    // Can only fail on a file that is no font, which the tests rule out.
+    // fails only for data that is not a font, which the tests rule out
     REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FONT)));
     let measured = (FAMILY, 1000.0).into_font().box_size(text).map_or(0, |(width, _)| width);
     f64::from(measured) / 1000.0 * AB_GLYPH_SIZE * size
 }
 
-/// `text` and a size at which it fits into `room` (in points): smaller type first, then cut off.
+/// Returns `text` and a font size at which it fits into `room` points: smaller type first, then truncation.
 pub fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
     let least = size * 0.8;
     let fitting = (size * room / width(text, size).max(1.0)).min(size);
@@ -172,17 +165,17 @@ pub fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
     (format!("{}\u{2026}", shorter.trim_end()), least)
 }
 
-/// Look of a text, and the point of it that is placed.
+/// Style of a text; `anchor` is the point of it that is placed.
 #[derive(Clone, Copy)]
 pub struct TextStyle {
-    /// Size in points.
+    /// In points.
     pub size: f64,
     pub color: Color,
     pub anchor: HPos,
 }
 
 impl TextStyle {
-    /// Writes `text` with its baseline at a place on the page, in points.
+    /// Writes `text` with its baseline at a place, in points.
     pub fn write(self, canvas: &mut Canvas, text: &str, (x, y): (f64, f64)) {
         let [start, end] = self.ends(text);
         let sides = [x + start, x + end, y - self.size * DIGIT, y];
@@ -194,14 +187,14 @@ impl TextStyle {
         self.write(canvas, text, (x, y + self.size * DIGIT / 2.0));
     }
 
-    /// Writes `text` upwards with its baseline at a place.
+    /// Writes `text` vertically, reading upwards, with its baseline at a place.
     pub fn write_upwards(self, canvas: &mut Canvas, text: &str, (x, y): (f64, f64)) {
         let [start, end] = self.ends(text);
         let sides = [x - self.size * DIGIT, x, y - end, y - start];
         self.draw(canvas, text, (x, y), FontTransform::Rotate270, sides);
     }
 
-    /// Where `text` begins and ends along its baseline, from the place that it is written at.
+    /// Returns the start and end of `text` along its baseline, relative to its anchor.
     fn ends(self, text: &str) -> [f64; 2] {
         let length = width(text, self.size);
         let before = match self.anchor {
@@ -237,7 +230,7 @@ mod tests {
         assert!(text.ends_with('\u{2026}') && width(&text, size) <= 50.0, "{text}");
     }
 
-    /// Fonts such as DejaVu are wider than the one that is measured here.
+    /// Fonts such as DejaVu are wider than the embedded one.
     #[test]
     fn viewers_stretch_each_text_to_its_box_whatever_font_they_have() {
         let mut canvas = Canvas::new([3.0, 1.0], "");
@@ -254,7 +247,7 @@ mod tests {
         assert!(drawn.iter().zip(&expected).all(|(text, length)| text.contains(length)), "{svg}{expected:?}");
     }
 
-    /// In Roboto a digit is 1150 of 2048 units wide.
+    /// A Roboto digit is 1150 of 2048 font units wide.
     #[test]
     fn widths_are_those_of_the_font_file() {
         assert!((width("00000", 2048.0) - 5.0 * 1150.0).abs() < 10.0, "{}", width("00000", 2048.0));

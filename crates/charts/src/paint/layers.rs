@@ -1,4 +1,4 @@
-//! The layers of a panel.
+//! Draws the layers of a panel.
 use plotters::style::text_anchor::HPos;
 
 use super::axes::Plane;
@@ -12,10 +12,10 @@ use crate::palette::{GREY, INK, LIGHT, WHITE, diverging, text_on};
 const BAND: f64 = 0.18;
 /// Height of a name at the end of a line.
 const END: f64 = 7.5;
-/// Room for the leader from the end of a line to its name.
+/// Length of the leader from the end of a line to its name.
 pub const LEADER: f64 = 9.0;
 
-/// Draws all layers from the back to the front.
+/// Draws all layers from back to front.
 pub fn draw(canvas: &mut Canvas, plane: &Plane<'_>) {
     let spots = |places: &[(f64, f64)]| places.iter().map(|&place| plane.at(place)).collect::<Vec<_>>();
     for layer in &plane.panel.layers {
@@ -45,7 +45,7 @@ pub fn draw(canvas: &mut Canvas, plane: &Plane<'_>) {
     }
 }
 
-/// The room that layers take above the panel, below its name.
+/// Returns the height that layers need between the panel and its name.
 pub fn above(panel: &Panel) -> f64 {
     let height = |layer: &Layer| match layer {
         Layer::Brackets(_) => 12.0,
@@ -55,7 +55,7 @@ pub fn above(panel: &Panel) -> f64 {
     panel.layers.iter().map(height).fold(0.0, f64::max)
 }
 
-/// The ends of a line across the panel.
+/// Returns the ends of a line across the panel.
 fn rule(Panel { x, y, .. }: &Panel, at: At) -> [(f64, f64); 2] {
     match at {
         At::X(at) => [(at, y.low), (at, y.high)],
@@ -68,7 +68,7 @@ fn rule(Panel { x, y, .. }: &Panel, at: At) -> [(f64, f64); 2] {
     }
 }
 
-/// Squares of colour; one without a value is crossed out.
+/// Draws coloured squares; without text, those without a value are crossed out and those below 0 are striped.
 fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
     let paper = |cell: &Cell| cell.value.map_or(WHITE, diverging);
     let corners = |&Cell { place: (column, row), .. }: &Cell| {
@@ -79,7 +79,7 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
         let paint = Paint { outline: Some(Style::line(LIGHT, 0.3)), ..Paint::area(paper(cell)) };
         canvas.rectangle(corners(cell), paint);
     }
-    // kind by kind, since what looks alike takes less room side by side
+    // squares first, then lines, since the backend groups neighbours with equal attributes
     for cell in cells.iter().filter(|cell| cell.text.is_empty()) {
         match cell.value {
             None => canvas.line(&corners(cell), Style::line(LIGHT, 0.6)),
@@ -87,7 +87,7 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
             Some(_) => {}
         }
     }
-    // one size for all: smaller digits would look like a smaller number
+    // one font size for all: smaller digits would look like a smaller number
     let fit = |cell: &Cell| {
         let [from, to] = corners(cell);
         SMALL * (points(to.0 - from.0) - 2.0) / width(&cell.text, SMALL).max(1.0)
@@ -111,7 +111,7 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
     }
 }
 
-/// White stripes across an area, so that a colour below 0 is seen in black and white too.
+/// Draws white stripes across an area, so that negative values are recognisable in black and white.
 pub fn draw_stripes(canvas: &mut Canvas, [(left, top), (right, bottom)]: [Spot; 2]) {
     for third in [1, 2] {
         let y = top + (bottom - top) * third / 3;
@@ -119,7 +119,7 @@ pub fn draw_stripes(canvas: &mut Canvas, [(left, top), (right, bottom)]: [Spot; 
     }
 }
 
-/// A text to the right of a place in the left half of the panel, else to its left.
+/// Draws a text right of a place in the left half of the panel, otherwise left of it.
 fn draw_label(canvas: &mut Canvas, plane: &Plane<'_>, at: (f64, f64), text: &str) {
     let ((x, y), Place { left, right, .. }) = (plane.at(at), plane.place);
     let is_left = points(x) > (left + right) / 2.0;
@@ -127,7 +127,7 @@ fn draw_label(canvas: &mut Canvas, plane: &Plane<'_>, at: (f64, f64), text: &str
     TextStyle { size: SMALL, color: INK, anchor }.write_centered(canvas, text, (points(x) + gap, points(y)));
 }
 
-/// Names at the right end, with a leader to each; those that would overlap move apart.
+/// Draws names at the right edge, each with a leader; names that would overlap are moved apart.
 fn draw_ends(canvas: &mut Canvas, plane: &Plane<'_>, ends: &[(f64, String, Color)]) {
     let Place { right, top, bottom, .. } = plane.place;
     let wanted: Vec<_> = ends.iter().map(|(y, ..)| points(plane.up(*y))).collect();
@@ -139,7 +139,7 @@ fn draw_ends(canvas: &mut Canvas, plane: &Plane<'_>, ends: &[(f64, String, Color
     }
 }
 
-/// Names above the panel, in the same way; they may reach over the names of the y axis.
+/// Draws names above the panel, moved apart if they would overlap; they may extend over the names of the y axis.
 fn draw_tops(canvas: &mut Canvas, plane: &Plane<'_>, tops: &[(f64, String, Color)]) {
     let Place { left, right, top, .. } = plane.place;
     let across = |(x, name, _): &(f64, String, Color)| (points(plane.across(*x)), width(name, SMALL) + 8.0);
@@ -150,8 +150,7 @@ fn draw_tops(canvas: &mut Canvas, plane: &Plane<'_>, tops: &[(f64, String, Color
     }
 }
 
-/// Moves the middles of things of these sizes apart, so that none overlaps another and all are between both ends if there is
-/// room; in the order of the things.
+/// Moves things, given by middle and size, apart so that none overlap, within both ends if they fit; returns middles in input order.
 fn apart(things: Vec<(f64, f64)>, (low, high): (f64, f64)) -> Vec<f64> {
     let mut order: Vec<_> = (0..things.len()).collect();
     order.sort_by(|&one, &other| things[one].0.total_cmp(&things[other].0));

@@ -1,4 +1,4 @@
-//! Layout of the page: legend, panels with room around them for what their axes say, colour bar.
+//! Page layout: legend, panels with room for their axes, and colour bar.
 use plotters::style::text_anchor::HPos;
 
 use super::canvas::{Canvas, DIGIT, Paint, SIZE, SMALL, TextStyle, fitted, spot, width};
@@ -12,15 +12,15 @@ use crate::palette::{INK, diverging};
 const MARGIN: f64 = 3.0;
 /// Height of a line of the legend.
 const LINE: f64 = 9.5;
-/// Length of a sample of a line, and of a mark or an area.
+/// Lengths of a sample line, and of a mark or an area.
 const SAMPLES: [f64; 2] = [14.0, 8.0];
-/// Room between two entries of the legend.
+/// Gap between two entries of the legend.
 const GAP: f64 = 8.0;
 /// Room above a panel for its name.
 const NAME: f64 = 11.0;
 /// Room for the label of an axis.
 const LABEL: f64 = 10.5;
-/// Greatest width of names along a y axis.
+/// Maximum width of names along a y axis.
 const NAMES: f64 = 130.0;
 /// The colour bar: room above it, its height, and room below it.
 const BAR: [f64; 3] = [7.0, 6.0, 20.0];
@@ -37,11 +37,11 @@ pub struct Place {
 /// Room that a panel needs around it: left, right, above, below.
 type Room = [f64; 4];
 
-/// Everything with its place.
+/// Places of everything on the page.
 pub struct Layout {
-    /// Of the page, in points.
+    /// Height of the page, in points.
     pub height: f64,
-    /// Left end and baseline of each entry of the legend.
+    /// Left end and baseline of each legend entry.
     entries: Vec<(f64, f64)>,
     places: Vec<Place>,
 }
@@ -54,7 +54,7 @@ fn sample(entry: &Entry) -> f64 {
     }
 }
 
-/// Depth of the ticks of an x axis.
+/// Returns the height of the ticks and names of an x axis.
 pub fn depth(axis: &Axis) -> f64 {
     match &axis.ticks {
         Ticks::Round(_, true) => 10.5,
@@ -66,7 +66,7 @@ pub fn depth(axis: &Axis) -> f64 {
     }
 }
 
-/// Width of the widest number or name of a y axis.
+/// Returns the width of the widest number or name of a y axis.
 pub fn widest(axis: &Axis) -> f64 {
     match &axis.ticks {
         Ticks::Round(_, true) => {
@@ -80,7 +80,6 @@ pub fn widest(axis: &Axis) -> f64 {
     }
 }
 
-/// Room for the label of an axis, if it has one.
 fn labelled(axis: &Axis) -> f64 {
     if axis.label.is_empty() { 0.0 } else { LABEL }
 }
@@ -97,14 +96,13 @@ fn room(panel: &Panel) -> Room {
     [left, ends, 5.0 + name + layers::above(panel), below]
 }
 
-/// The most room that any of these needs, side by side.
+/// Returns the maximum room that any panel needs, side by side.
 fn most<'a>(panels: impl Iterator<Item = &'a Panel>) -> Room {
     let wider = |one: Room, other: Room| std::array::from_fn(|side| one[side].max(other[side]));
     panels.map(room).fold(Room::default(), wider)
 }
 
 impl Layout {
-    /// Of a chart.
     pub fn of(chart: &Chart) -> Self {
         let page = chart.width * 72.0;
         let (entries, header) = legend(&chart.legend, page - MARGIN);
@@ -132,7 +130,6 @@ impl Layout {
         Self { height: top + bar + 1.0, entries, places }
     }
 
-    /// Draws everything.
     pub fn draw(&self, canvas: &mut Canvas, chart: &Chart) {
         for (entry, &at) in chart.legend.iter().zip(&self.entries) {
             draw_entry(canvas, entry, at);
@@ -148,7 +145,7 @@ impl Layout {
     }
 }
 
-/// Places entries one after the other in lines, and says how high all are.
+/// Places legend entries line by line, and returns the height of the legend as well.
 fn legend(entries: &[Entry], right: f64) -> (Vec<(f64, f64)>, f64) {
     let (mut left, mut line) = (MARGIN, 1.0);
     let mut places = Vec::new();
@@ -181,7 +178,7 @@ fn draw_entry(canvas: &mut Canvas, entry: &Entry, (left, baseline): (f64, f64)) 
     TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (start, baseline));
 }
 
-/// A bar of colours with five numbers and its label; an odd number of parts, so that one of them is white.
+/// Draws a colour bar with five numbers and its label; the odd number of parts makes the middle one white.
 fn draw_bar(canvas: &mut Canvas, bar: &ColorBar, (left, right): (f64, f64), top: f64) {
     const PARTS: i32 = 81;
     let bottom = top + BAR[1];
@@ -189,7 +186,7 @@ fn draw_bar(canvas: &mut Canvas, bar: &ColorBar, (left, right): (f64, f64), top:
     let edge = |part: i32| corners[0].0 + (corners[1].0 - corners[0].0) * part / PARTS;
     for part in 0..PARTS {
         let value = f64::from(if bar.is_signed { 2 * part + 1 - PARTS } else { part }) / f64::from(PARTS - 1);
-        // up to the end, since white would show through between two parts that only touch
+        // each part extends to the end of the bar, since white would show through between parts that only touch
         canvas.rectangle([(edge(part), corners[0].1), corners[1]], Paint::area(diverging(value)));
     }
     if bar.is_signed {

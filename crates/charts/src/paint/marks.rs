@@ -1,4 +1,4 @@
-//! Marks on points, told apart by their shape where colours fail.
+//! Draws marks whose shapes differ, for readers who cannot tell the colours apart.
 use std::f64::consts::TAU;
 
 use super::canvas::{Canvas, Paint, Spot, units};
@@ -7,7 +7,7 @@ use crate::palette::WHITE;
 
 const OUTLINE: f64 = 0.6;
 
-/// Draws a mark around a place on the page.
+/// Draws a mark centred at a place.
 pub fn draw_mark(canvas: &mut Canvas, mark: Mark, (x, y): Spot) {
     let Mark { radius, color, .. } = mark;
     let outline = Style::line(color, OUTLINE);
@@ -31,8 +31,7 @@ pub fn draw_mark(canvas: &mut Canvas, mark: Mark, (x, y): Spot) {
     canvas.polygon(&corners, paint);
 }
 
-/// Corners at equal angles, by turns at the two `distances` from the middle in units of the radius; the first is `turn`
-/// eighths of a circle from the top.
+/// Returns corners at equal angles, alternating between two `distances` in radii; the first is `turn` eighths of a circle from the top.
 fn polygon((x, y): Spot, radius: f64, corners: u32, distances: [f64; 2], turn: u32) -> Vec<Spot> {
     let corner = |(index, distance): (u32, f64)| {
         let angle = TAU * (f64::from(index) / f64::from(corners) + f64::from(turn) / 8.0);

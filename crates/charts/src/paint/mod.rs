@@ -1,5 +1,4 @@
-//! The one painter: plotters draws a [`Chart`] as SVG of its size in print, in units of 1/600 inch; resvg renders that to PNG with
-//! the embedded font, so both files show the same and neither needs a font on the machine.
+//! Draws a [`Chart`] as SVG in print size, in units of 1/600 inch; PNG is made from it with the embedded font, so both look alike.
 mod axes;
 mod backend;
 pub mod canvas;
@@ -12,7 +11,7 @@ use layout::Layout;
 
 use crate::chart::Chart;
 
-/// A drawing and what can be measured of it.
+/// A drawing with measurements for tests.
 pub struct Drawing {
     pub svg: String,
     pub texts: Vec<Boxed>,
@@ -20,12 +19,12 @@ pub struct Drawing {
     pub size: [f64; 2],
 }
 
-/// The chart as SVG.
+/// Draws the chart as SVG.
 pub fn svg(chart: &Chart) -> String {
     draw(chart).svg
 }
 
-/// The chart as SVG, with its texts.
+/// Draws the chart as SVG, and returns its texts as well.
 pub fn draw(chart: &Chart) -> Drawing {
     let layout = Layout::of(chart);
     let size = [chart.width, (layout.height / 72.0 * 100.0).ceil() / 100.0];

@@ -1,5 +1,5 @@
-//! Tables and captions as Markdown (the pipe tables of GitHub and pandoc) and LaTeX (which needs `booktabs` and `graphicx`), and
-//! pages of them, by templates. What a template prints shows as itself, whatever it holds.
+//! Renders tables and captions with templates as Markdown (pipe tables of GitHub and pandoc) and LaTeX (needs `booktabs` and `graphicx`),
+//! and pages of them. Values are escaped, so that any text is shown literally.
 use std::sync::LazyLock;
 
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value, context};
@@ -11,11 +11,8 @@ use crate::table::{Row, Table, are_numbers};
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(templates);
 
-/// The templates of tables and captions, to which a page can be added: `rows.md` prints the rows of [`of_rows`] below the names of
-/// their columns, with remarks below them. What a template prints is escaped for LaTeX or Markdown, as the end of its name says.
-///
-/// # Panics
-/// Never: the templates are part of the program, which is tested.
+/// Returns the templates of tables and captions, to which a page can be added: `rows.md` prints [`of_rows`] with column names and remarks.
+/// The ending of a template's name decides whether values are escaped for LaTeX or Markdown.
 pub fn templates() -> Environment<'static> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -24,7 +21,7 @@ pub fn templates() -> Environment<'static> {
         AutoEscape::Custom(if is_latex(name) { "latex" } else { "markdown" })
     });
     templates.set_formatter(|out, state, value| {
-        // Texts may come from files: they stay on their line and steer no terminal.
+        // texts may come from files: they must stay on one line and not control the terminal
         let text = || one_line(&value.to_string());
         let text = if value.is_safe() {
             value.to_string()
@@ -52,16 +49,16 @@ pub fn templates() -> Environment<'static> {
 fn add_functions(templates: &mut Environment<'_>) {
     templates.add_filter("capitalised", |text: String| capitalised(&text));
     templates.add_filter("key", |text: String| {
-        // for `\label`, which may not hold special characters
+        // `\label` does not allow special characters
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>()
     });
     templates.add_filter("alternative", |text: String| {
         Value::from_safe_string(markdown(&one_line(&text)).replace(']', "\\]"))
     });
     templates.add_filter("signs", |text: String| {
-        // At the start of a row these are arguments of the line break before it.
+        // at the start of a row these would be arguments of the preceding line break
         let guard = if text.starts_with(['[', '*']) { "{}" } else { "" };
-        // before the escapes, which hold hyphens themselves
+        // before escaping, which adds hyphens
         let printed = latex(&with_minus(&one_line(&text))).replace('+', "$+$");
         Value::from_safe_string(format!("{guard}{printed}"))
     });
@@ -82,7 +79,7 @@ pub(super) fn of_table(table: &Table) -> Value {
     context! { corner => table.corner(), ..context! { ..rows, ..Value::from_serialize(table) } }
 }
 
-/// Values of rows for templates: which of their columns, and whether their labels, are numbers.
+/// Returns rows as template values, with flags for numeric columns and row labels.
 pub fn of_rows(rows: &[Row], columns: usize) -> Value {
     let column = |place: usize| are_numbers(rows.iter().filter_map(|row| row.cells.get(place)));
     let numeric: Vec<bool> = (0..columns).map(column).collect();
@@ -102,7 +99,7 @@ pub(super) fn of_figure(chart: &Chart, stem: &str, shown: Format) -> Value {
     }
 }
 
-/// `text` such that Markdown shows it as it is, HTML included.
+/// Escapes `text` so that Markdown shows it literally, HTML included.
 fn markdown(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -115,7 +112,7 @@ fn markdown(text: &str) -> String {
     escaped
 }
 
-/// `text` such that LaTeX prints it as it is.
+/// Escapes `text` so that LaTeX prints it literally.
 fn latex(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {

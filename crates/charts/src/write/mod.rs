@@ -1,4 +1,4 @@
-//! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX.
+//! Writes tables for a terminal and as Markdown and LaTeX, and charts as SVG and PNG with a caption in Markdown and LaTeX.
 pub mod documents;
 mod raster;
 mod terminal;
@@ -19,9 +19,9 @@ use crate::table::Table;
 /// A file format for figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Vector graphics, with text that can be selected and edited.
+    /// Vector graphics with selectable, editable text.
     Svg,
-    /// Pixels, 300 to the inch.
+    /// Pixels, 300 per inch.
     Png,
 }
 
@@ -37,30 +37,29 @@ impl Format {
     }
 }
 
-/// Parts under one name: a chart with its caption, tables, or both.
+/// A chart with its caption, tables, or both, under one name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sheet {
-    /// Name of its files, which captions print as it is: letters, digits, `-`, `_` and `.` alone.
+    /// File name without extension, which captions print literally: only letters, digits, `-`, `_` and `.`.
     pub stem: String,
     /// The figure.
     pub chart: Option<Chart>,
-    /// The frames of a film beside the chart, all of one size; shown by reports alone.
+    /// Frames of an animation next to the chart, equal in size; only reports show them.
     pub frames: Vec<Chart>,
     /// From top to bottom.
     pub tables: Vec<Table>,
-    /// `true` if a command prints its tables; not, if they are part of another sheet.
+    /// `true` if a command prints the tables; `false` if they are part of another sheet.
     pub is_printed: bool,
 }
 
 impl Sheet {
-    /// A chart and tables under one name; characters that file names or captions cannot hold are replaced. With neither, writing
-    /// it removes the files of an earlier run.
+    /// Returns a sheet; characters unfit for file names or captions are replaced. Writing an empty sheet removes files of an earlier run.
     pub fn new(name: &str, chart: impl Into<Option<Chart>>, tables: impl IntoIterator<Item = Table>) -> Self {
         let (chart, tables) = (chart.into(), tables.into_iter().collect());
         Self { stem: plain(name), chart, frames: Vec::new(), tables, is_printed: true }
     }
 
-    /// With more sentences below each part.
+    /// Adds sentences below each part.
     pub fn remark(mut self, sentences: impl Sentences) -> Self {
         let sentences = sentences.all();
         self.chart.iter_mut().for_each(|chart| chart.notes.extend(sentences.clone()));
@@ -68,13 +67,12 @@ impl Sheet {
         self
     }
 
-    /// `true` if nothing stands under the name.
+    /// `true` if there is neither a chart nor a table.
     pub fn is_empty(&self) -> bool {
         self.chart.is_none() && self.tables.is_empty()
     }
 
-    /// Everything in words, as `md` or `tex`: the caption of the figure, then the tables. Markdown shows the figure as SVG
-    /// where that is written, else as PNG.
+    /// Renders the caption of the figure, then the tables, as `md` or `tex`. Markdown embeds the SVG if it is written, otherwise the PNG.
     pub fn document(&self, extension: &str, formats: &[Format]) -> Result<String, Error> {
         let shown = if formats.contains(&Format::Svg) { Format::Svg } else { Format::Png };
         let caption = self.chart.iter().map(|chart| ("caption", of_figure(chart, &self.stem, shown)));
@@ -83,13 +81,13 @@ impl Sheet {
         Ok(parts.collect::<Result<Vec<_>, _>>()?.join("\n"))
     }
 
-    /// The tables for a terminal.
+    /// Renders the tables for a terminal.
     pub fn terminal(&self) -> String {
         self.tables.iter().map(terminal::render).collect::<Vec<_>>().join("\n")
     }
 
-    /// Writes all files into a folder, which is made if needed, and returns their paths. Then other files of its name are removed: those
-    /// of a table or a figure that was drawn before, and figures in a format that is not asked for.
+    /// Writes all files into a folder, created if needed, and returns their paths. Then removes other files with the same stem: from a
+    /// table or figure of an earlier run, and figures in formats not asked for.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
         let name = |extension: &str| format!("{}.{extension}", self.stem);
         let files = self.files(formats)?;
@@ -129,13 +127,13 @@ impl Sheet {
     }
 }
 
-/// A name without what ends a link of Markdown or that `\includegraphics` cannot hold: other characters as their numbers.
+/// Replaces characters that end a Markdown link or that `\includegraphics` rejects by their code points in hexadecimal.
 fn plain(stem: &str) -> String {
     let kept = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     stem.chars().map(|c| if kept(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
 }
 
-/// Writes a file into a folder that is made if needed, and returns its path.
+/// Writes a file into a folder, created if needed, and returns its path.
 pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
     let path = folder.join(name);
     durable::write(&path, bytes)?;
@@ -189,7 +187,7 @@ mod tests {
         assert_eq!(rows.matches(escaped).count(), 5, "{rows}");
         let escaped = r"$<$b$>$\&amp; 5 \% of a\_b \{x\} \$y\$ [z](u) \textbackslash{}u\{1b\}[2J next";
         assert_eq!(latex.matches(escaped).count(), 9, "{latex}");
-        // a comment shows nothing, so it need not be escaped, but it must end with its line
+        // a comment needs no escapes, but it must end with its line
         assert!(latex.contains(&format!("% {}\n", one_line(evil))), "{latex}");
         assert!([markdown, rows, latex, sheet.terminal(), svg].iter().all(|text| !text.contains('\u{1b}')));
     }

@@ -1,4 +1,4 @@
-//! Drawings as pixels.
+//! Renders drawings as pixels.
 use std::sync::{Arc, LazyLock};
 
 use png::{BitDepth, ColorType, Compression, PixelDimensions, Unit};
@@ -9,17 +9,17 @@ use resvg::usvg::{Options, Tree};
 use crate::error::Error;
 use crate::paint::canvas::{FONT, UNITS_PER_INCH};
 
-/// Resolution that printers ask of pictures in colour; lines stay sharp at any size in the SVG.
+/// Resolution that printers require for colour pictures; lines stay sharp at any size in the SVG.
 const PRINT: u32 = 300;
 
-/// The embedded font alone, so that no font of the machine can change a figure.
+/// Only the embedded font, so that no installed font can change a figure.
 static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     let mut database = Database::new();
     database.load_font_data(FONT.to_vec());
     Arc::new(database)
 });
 
-/// The drawing as resvg reads it, in its own units.
+/// Parses the drawing, in its own units.
 fn tree(svg: &str) -> Result<Tree, Error> {
     let options = Options {
         dpi: UNITS_PER_INCH as f32,
@@ -30,7 +30,7 @@ fn tree(svg: &str) -> Result<Tree, Error> {
     Tree::from_str(svg, &options).map_err(|error| Error::Figure(error.into()))
 }
 
-/// Draws on white: where a page ends within a pixel, that must not be transparent in part.
+/// Draws on white, since a page that ends within a pixel must not be partly transparent.
 fn pixels(svg: &str) -> Result<Pixmap, Error> {
     let tree = tree(svg)?;
     let scale = PRINT as f32 / UNITS_PER_INCH as f32;
@@ -42,7 +42,7 @@ fn pixels(svg: &str) -> Result<Pixmap, Error> {
     Ok(pixmap)
 }
 
-/// A drawing as PNG, with the resolution, which LaTeX takes as the size in print.
+/// Encodes a drawing as PNG with its resolution, from which LaTeX computes the printed size.
 pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
     let (pixmap, mut bytes) = (pixels(svg)?, Vec::new());
     let opaque: Vec<u8> = pixmap
@@ -75,7 +75,7 @@ mod tests {
     use crate::paint::draw;
     use crate::palette::INK;
 
-    /// 0.125 of an inch are 37.5 pixels, so that the last row is drawn by half.
+    /// 0.125 inch is 37.5 pixels, so the last row is half covered.
     #[test]
     fn a_page_that_ends_within_a_pixel_stays_white() {
         let white = r##"<rect width="600" height="75" fill="#fff"/>"##;
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(written, drawn);
     }
 
-    /// The texts of a drawing, in its order, with the boxes around their glyphs: left, right, top and bottom, in points.
+    /// Collects the texts of a drawing in order, with the boxes around their glyphs: left, right, top and bottom, in points.
     fn glyphs(group: &Group, found: &mut Vec<(String, [f64; 4])>) {
         for node in group.children() {
             match node {
@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    /// `legible` judges a drawing by these boxes. Capitals and digits fill them, but for at most a tenth of an em beside them, and a
-    /// thirtieth above and below, where round ones are larger than flat ones.
+    /// `legible` relies on these boxes. Capitals and digits fill them up to a tenth of an em at the sides and a thirtieth above and below,
+    /// where round glyphs exceed flat ones.
     #[test]
     fn texts_are_where_their_boxes_say() {
         let names = |names: [&str; 3]| Axis::named("HEADS", names.map(str::to_owned).to_vec());

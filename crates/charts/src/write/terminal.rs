@@ -8,7 +8,7 @@ use crate::table::{Cell, Row, Table};
 const MARKED: &str = "\x1b[1;4m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Marked cells are bold and underlined with `*` behind them, so that the mark survives where the styles are stripped.
+/// Renders a table; marked cells are bold, underlined and followed by `*`, which survives where styles are stripped.
 pub fn render(table: &Table) -> String {
     let rows: Vec<Row> = table.rows.iter().map(on_one_line).collect();
     let columns: Vec<String> = table.columns.iter().map(|name| one_line(name)).collect();
@@ -46,7 +46,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Of the names of rows, and of all other columns.
+/// Returns the width of the row names, and the common width of all other columns.
 fn widths([first, others]: [&str; 2], columns: &[String], rows: &[Row]) -> [usize; 2] {
     let labels = rows.iter().map(|row| &row.label.text[..]).chain([first]);
     let cells = rows.iter().flat_map(|row| &row.cells).map(|cell| &cell.text[..]);
@@ -55,7 +55,7 @@ fn widths([first, others]: [&str; 2], columns: &[String], rows: &[Row]) -> [usiz
     [labels.fold(0, widest), cells.fold(0, widest)]
 }
 
-/// The cell, padded on the left; the padding is not underlined.
+/// Pads the cell on the left; the padding is not underlined.
 fn styled(cell: &Cell, width: usize) -> String {
     let padding = " ".repeat(width.saturating_sub(cell.text.chars().count()));
     if cell.marked {

@@ -1,4 +1,4 @@
-//! Rows as a table, as JSON, and as a page with a forest plot.
+//! Prints a report as a table, as JSON, and as a page with a forest plot.
 mod plot;
 
 use std::fmt::Write;
@@ -11,14 +11,14 @@ use words::{bare_p, fixed, signed};
 use crate::Error;
 use crate::verdict::{Report, Row, Verdict};
 
-/// Name of the row of all tasks.
+/// Label of the row that averages all tasks.
 const MEAN: &str = "mean over tasks";
 
 const HEADINGS: [&str; 8] =
     ["documents", "first", "this", "difference", "95% interval", "p", "verdict", "to decide"];
 
 impl Report {
-    /// True if rows must name their run.
+    /// True if each row must name its run.
     fn has_several(&self) -> bool {
         self.runs.len() > 2
     }
@@ -32,7 +32,7 @@ impl Report {
         }
     }
 
-    /// The tolerated loss, or the smallest and the largest of several tasks.
+    /// Returns the margin, or the smallest and the largest if tasks differ.
     fn margins(&self) -> String {
         let by_size = |one: &&Row, other: &&Row| one.margin.total_cmp(&other.margin);
         let shown = |row: Option<&Row>| row.map(|row| fixed(row.margin, row.digits)).unwrap_or_default();
@@ -43,7 +43,7 @@ impl Report {
         }
     }
 
-    /// What the numbers mean, in sentences.
+    /// Returns the sentences below the table.
     fn notes(&self) -> Vec<String> {
         let [first, second] = [&self.runs[0], &self.runs[1]];
         let what = if self.has_several() { "runs are compared with" } else { "compared with" };
@@ -99,7 +99,7 @@ fn cells(row: &Row, has_several: bool) -> [String; 8] {
     let interval = row
         .ends(has_several)
         .map(|(low, high)| format!("{} to {}", signed(low, row.digits), signed(high, row.digits)));
-    // a run that differs on so many documents and is still undecided is probably not as good
+    // a run that is still undecided although it has this many documents is probably not as good: more would not help
     let is_open = |documents: &f64| row.verdict == Verdict::Undecided && *documents > row.documents as f64;
     let to_decide = row.documents_to_decide.filter(is_open);
     [
@@ -114,7 +114,6 @@ fn cells(row: &Row, has_several: bool) -> [String; 8] {
     ]
 }
 
-/// Returns the table for a terminal.
 pub(crate) fn table(report: &Report) -> String {
     let line = |label: String, cells: [String; 8]| {
         [label].into_iter().chain(cells).map(|cell| words::one_line(&cell))
@@ -141,19 +140,13 @@ pub(crate) fn table(report: &Report) -> String {
     text
 }
 
-/// Returns the report as JSON, numbers in full.
-///
-/// # Errors
-/// Never in practice: all numbers are finite.
+/// Returns the report as JSON, with numbers at full precision.
 pub(crate) fn json(report: &Report) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(report).map_err(|error| Error::Invalid(error.to_string()))?;
     Ok(text + "\n")
 }
 
-/// Returns a page in HTML with a forest plot, complete in itself.
-///
-/// # Errors
-/// Never in practice: the template is part of the program.
+/// Returns a self-contained HTML page with a forest plot.
 pub(crate) fn page(report: &Report) -> Result<String, Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -1,4 +1,4 @@
-//! The forest plot: a difference with its interval for each task and run.
+//! The forest plot: the difference and its interval for each task and run.
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, SILVER, VERMILLION};
 
@@ -40,7 +40,7 @@ pub(super) fn forest(report: &Report) -> Chart {
         .panels(1, vec![panel])
 }
 
-/// Where the tolerated loss is on the axis of differences.
+/// Returns the position of the margin on the axis of differences.
 fn limit(report: &Report, row: &Row) -> f64 {
     if report.lower_is_better { row.margin } else { -row.margin }
 }
@@ -53,7 +53,7 @@ fn color(verdict: Verdict) -> Color {
     }
 }
 
-/// Verdicts differ in shape too, for prints in grey; the mean over tasks is larger.
+/// Returns a mark whose shape also shows the verdict, for greyscale prints; the mean over tasks is larger.
 fn mark(verdict: Verdict, is_mean: bool) -> Mark {
     let shape = match verdict {
         Verdict::NoWorse => Shape::Circle,

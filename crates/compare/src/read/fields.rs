@@ -1,4 +1,4 @@
-//! JSON lines of which only some keys are kept, so that files larger than memory can be read.
+//! Reads JSON lines and keeps only some keys, so that files larger than memory can be read.
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,13 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// Longest line that is read, in bytes.
+/// Maximum length of a line, in bytes.
 const LONGEST: u64 = 1 << 26;
 
-/// A JSON object of which only some keys were kept.
 pub(crate) type Fields = Map<String, Value>;
 
-/// Lines of a file, each with its number from 1; empty ones are left out.
+/// Non-empty lines of a file, numbered from 1.
 pub(crate) struct Lines {
     path: PathBuf,
     reader: BufReader<File>,
@@ -59,10 +58,7 @@ impl Iterator for Lines {
     }
 }
 
-/// Reads the `wanted` keys of a JSON object, or all.
-///
-/// # Errors
-/// In words, if it is none.
+/// Reads the `wanted` keys of a JSON object, or all keys; errors are messages without a path.
 pub(crate) fn fields(line: &[u8], wanted: Option<&[&str]>) -> Result<Fields, String> {
     let mut parser = serde_json::Deserializer::from_slice(line);
     let fields = Wanted(wanted).deserialize(&mut parser).and_then(|fields| parser.end().map(|()| fields));
@@ -74,7 +70,6 @@ pub(crate) fn fields(line: &[u8], wanted: Option<&[&str]>) -> Result<Fields, Str
     })
 }
 
-/// The keys to keep; `None` keeps all.
 struct Wanted<'a>(Option<&'a [&'a str]>);
 
 impl<'de> DeserializeSeed<'de> for Wanted<'_> {
@@ -105,7 +100,7 @@ impl<'de> Visitor<'de> for Wanted<'_> {
     }
 }
 
-/// Returns the value at a path such as `doc.subject`, or at a key that contains the points.
+/// Returns the value at a path such as `doc.subject`, or at a key that contains dots.
 pub(crate) fn at<'a>(fields: &'a Fields, path: &str) -> Option<&'a Value> {
     if let Some(value) = fields.get(path) {
         return Some(value);
@@ -114,12 +109,12 @@ pub(crate) fn at<'a>(fields: &'a Fields, path: &str) -> Option<&'a Value> {
     at(fields.get(first)?.as_object()?, rest)
 }
 
-/// The first key of a path.
+/// Returns the first key of a path.
 pub(crate) fn root(path: &str) -> &str {
     path.split('.').next().unwrap_or(path)
 }
 
-/// Returns a name: a text as it is, anything else as JSON; `None` for null.
+/// Returns a string unchanged and any other value as JSON; `None` for null.
 pub(crate) fn named(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -128,7 +123,7 @@ pub(crate) fn named(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns a number, 1 for true and 0 for false; `None` for anything else.
+/// Returns a number, or 1 for true and 0 for false; `None` for anything else.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Bool(is_right) => Some(f64::from(u8::from(*is_right))),
@@ -137,10 +132,7 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Reads the cluster of a document.
-///
-/// # Errors
-/// In words, if it has none.
+/// Reads the cluster of a document; `None` if no path is given, an error if the document has none.
 pub(crate) fn cluster(fields: &Fields, path: Option<&str>) -> Result<Option<String>, String> {
     let Some(path) = path else { return Ok(None) };
     let found = at(fields, path).and_then(named);

@@ -1,4 +1,4 @@
-//! Logs of Inspect: `.json`, and `.eval`, which is a zip archive with a file for each sample.
+//! Logs of Inspect: `.json`, and `.eval`, a zip archive with one file per sample.
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
@@ -14,10 +14,10 @@ use super::outcomes::{Outcomes, Sample, checksum};
 use crate::Error;
 use crate::args::Args;
 
-/// Members of an archive that name the task: of a finished run, and of one that has begun.
+/// Archive members that name the task: for a finished run, and for one still in progress.
 const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
 
-/// A log in one file of JSON.
+/// A log in a single JSON file.
 #[derive(Deserialize)]
 pub(super) struct Log {
     eval: Description,
@@ -25,7 +25,7 @@ pub(super) struct Log {
     samples: Vec<Sampled>,
 }
 
-/// A log of which only the name of the task is read.
+/// A log of which only the task name is read.
 #[derive(Deserialize)]
 struct Header {
     eval: Description,
@@ -36,7 +36,7 @@ struct Description {
     task: String,
 }
 
-/// One sample of a document, by its scorers.
+/// One sample of a document with its scores, by scorer.
 #[derive(Deserialize)]
 struct Sampled {
     id: Value,
@@ -55,12 +55,12 @@ struct Scored {
     value: Value,
 }
 
-/// Keeps the checksum of an input, which may be long.
+/// Reads an input but keeps only its checksum, since inputs may be long.
 fn hashed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(named(&Value::deserialize(from)?).map(|text| checksum(&text)))
 }
 
-/// Returns the task of a log that is a zip archive.
+/// Returns the task of a log in a zip archive.
 pub(super) fn task(path: &Path) -> Result<String, Error> {
     let mut zip = archive(path)?;
     let member = HEADERS.into_iter().find(|member| zip.index_for_name(member).is_some());
@@ -69,7 +69,6 @@ pub(super) fn task(path: &Path) -> Result<String, Error> {
     Ok(header.eval.task)
 }
 
-/// Reads a log in one file of JSON.
 pub(super) fn log(path: &Path) -> Result<Log, Error> {
     parsed(path, open(path)?)
 }
@@ -128,7 +127,7 @@ fn gathered(
     let mut outcomes: Option<Outcomes> = None;
     for sampled in samples {
         let sampled = sampled?;
-        // a sample that failed, or was not scored, is a missing document
+        // a sample that failed or was not scored counts as a missing document
         let Some(scores) = sampled.scores.as_ref().filter(|scores| !scores.is_empty()) else { continue };
         let outcomes = match &mut outcomes {
             Some(outcomes) => outcomes,
@@ -164,7 +163,7 @@ fn sample(sampled: &Sampled, value: &Value, args: &Args) -> Result<Sample, Strin
     })
 }
 
-/// Correct, partly correct, incorrect and no answer, as Inspect's `value_to_float` counts them.
+/// Converts a score: correct 1, partly correct 0.5, incorrect or no answer 0, as Inspect's `value_to_float` does.
 fn score(value: &Value) -> Option<f64> {
     match value.as_str() {
         Some("C") => Some(1.0),

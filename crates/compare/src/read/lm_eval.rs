@@ -1,4 +1,4 @@
-//! Logs of lm-evaluation-harness (`--log_samples`): `samples_<task>_<time>.jsonl`, a line for each document and filter.
+//! Logs of lm-evaluation-harness (`--log_samples`): `samples_<task>_<time>.jsonl`, one line per document and filter.
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::outcomes::{Outcomes, Sample, checksum};
 use crate::Error;
 use crate::args::{Args, of_task};
 
-/// Keys of a line that are no metrics.
+/// Keys of a line that are not metrics.
 const OTHERS: [&str; 10] = [
     "doc_id",
     "doc",
@@ -24,7 +24,7 @@ const OTHERS: [&str; 10] = [
     "target_hash",
 ];
 
-/// Returns true if the first line has what the harness writes.
+/// Returns true if the first line has keys that the harness writes.
 pub(super) fn is_log(path: &Path) -> Result<bool, Error> {
     let first = Lines::open(path)?.next().transpose()?;
     let keys = first.and_then(|(_, line)| fields(&line, None).ok());
@@ -34,9 +34,7 @@ pub(super) fn is_log(path: &Path) -> Result<bool, Error> {
     }))
 }
 
-/// Returns the task in the name of a file; `None` if the name has another form.
-///
-/// `samples_arc_easy_2024-05-29T12-38-43.123456.jsonl` is of `arc_easy`.
+/// Returns the task in a file name, such as `arc_easy` in `samples_arc_easy_2024-05-29T12-38-43.123456.jsonl`.
 pub(super) fn task(path: &Path) -> Option<String> {
     let name = name(path);
     let stem = name.strip_prefix("samples_")?.strip_suffix(".jsonl")?;
@@ -116,7 +114,7 @@ fn sample(fields: &Fields, metric: &str, filter: String, args: &Args) -> Result<
     })
 }
 
-/// The metric that was asked for, or the first of a line that is no perplexity, or else the first.
+/// Returns the metric that was asked for, otherwise the first that is not a perplexity, otherwise the first.
 fn chosen(path: &Path, keys: &Fields, asked: Option<&str>) -> Result<String, Error> {
     let listed = keys.get("metrics").and_then(Value::as_array);
     let has_number = |key: &&str| keys.get(*key).and_then(number).is_some();
@@ -125,12 +123,12 @@ fn chosen(path: &Path, keys: &Fields, asked: Option<&str>) -> Result<String, Err
         None => keys.keys().map(String::as_str).filter(|key| !OTHERS.contains(key)).collect(),
     };
     let mut numbers: Vec<&str> = all.into_iter().filter(has_number).collect();
-    // of a document these are log-likelihoods, of which a perplexity is made later
+    // for a document these are log-likelihoods, from which the harness later computes a perplexity
     numbers.sort_by_key(|name| name.ends_with("perplexity"));
     choose(path, &numbers, asked, "metric")
 }
 
-/// Returns the name that was asked for, or the first, with a warning if there are others.
+/// Returns the name that was asked for, or the first, with a warning if there are several.
 pub(super) fn choose(path: &Path, all: &[&str], asked: Option<&str>, what: &str) -> Result<String, Error> {
     let listed = || words::excerpt(&all.join(", "));
     match (asked, all) {

@@ -1,4 +1,4 @@
-//! Scores of documents from files of other programs.
+//! Reads scores per document from files of other programs.
 mod fields;
 mod inspect;
 mod lm_eval;
@@ -19,26 +19,23 @@ pub(crate) use texts::Counted;
 use crate::Error;
 use crate::args::{Args, of_task};
 
-/// What all runs have measured.
+/// Measurements of all runs.
 pub(crate) enum Runs {
-    /// Scores of the documents of each task, by the names of tasks; a map for each run.
+    /// Per run, the scores of each task's documents, by task name.
     Scores(Vec<BTreeMap<String, Outcomes>>),
-    /// Translations, or result files of headcount.
+    /// Segments of translations or of headcount's result files.
     Counted(Counted),
 }
 
-/// Name of the only task of a file that names none.
+/// Task name for files that do not name one.
 const UNNAMED: &str = "";
 
-/// Suffixes of files that are runs.
+/// Files that can be runs, for error messages.
 const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
                        .csv, .tsv, .jsonl, .parquet or .arrow; FILE.csv#ROW is a row of a result file of headcount; plain translations \
                        need --reference";
 
-/// Reads all runs. Each task has the metric of the first run.
-///
-/// # Errors
-/// If a file cannot be read, or is not what it should be.
+/// Reads all runs. The first run chooses the metric of each task.
 pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     if !args.reference.is_empty() {
         return Ok(Runs::Counted(Counted::read(args)?));
@@ -65,7 +62,7 @@ pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     Ok(Runs::Scores(all))
 }
 
-/// - `first`: tasks of the first run; `None` if this is the first
+/// Reads one run. `first` holds the tasks of the first run; `None` if this is the first.
 fn run(
     path: &Path,
     first: Option<&BTreeMap<String, Outcomes>>,
@@ -97,7 +94,7 @@ fn run(
     Ok(tasks.into_iter().map(|(task, (outcomes, _))| (task, outcomes)).collect())
 }
 
-/// The task of this name; of a run with one task, that task whatever its name, unless both have names.
+/// Returns the task with this name. If the run has only one task and either side is unnamed, returns that task.
 pub(crate) fn only_or_named<'a, T>(tasks: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
     tasks.get(name).or_else(|| {
         let (only, outcomes) = tasks.iter().next().filter(|_| tasks.len() == 1)?;
@@ -105,7 +102,7 @@ pub(crate) fn only_or_named<'a, T>(tasks: &'a BTreeMap<String, T>, name: &str) -
     })
 }
 
-/// The logs of a run: the file, or those in a folder and in its folders.
+/// Returns the logs of a run: the file itself, or those in the folder and its direct subfolders.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !fs::metadata(path).map_err(Error::reading(path))?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -123,7 +120,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// lm-evaluation-harness puts the logs of each model into a separate folder.
+/// Returns the logs in a subfolder: lm-evaluation-harness creates one per model.
 fn files_of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::reading(folder))?;
     let paths = entries.map(|entry| Ok(entry.map_err(Error::reading(folder))?.path()));
@@ -131,7 +128,7 @@ fn files_of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths.into_iter().filter(|path| path.is_file() && is_log(path)).collect())
 }
 
-/// Returns true for the logs that are looked for in folders; lm-evaluation-harness puts `results_*.json` next to its samples.
+/// Returns true for the logs to read in folders; lm-evaluation-harness also puts `results_*.json` there.
 fn is_log(path: &Path) -> bool {
     let name = name(path);
     match extension(path).as_str() {
@@ -150,7 +147,6 @@ fn extension(path: &Path) -> String {
     path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     LmEval,
@@ -176,7 +172,7 @@ impl Kind {
         })
     }
 
-    /// The name of the task, and what reads its outcomes by the metric or scorer, if that is known.
+    /// Returns the task name, and a function that reads the outcomes for a metric or scorer.
     fn read<'a>(self, path: &'a Path, args: &'a Args) -> Result<(String, ReadOutcomes<'a>), Error> {
         let is_table = matches!(self, Self::Separated(_) | Self::Columns(_) | Self::JsonTable);
         if is_table && !(args.metric.is_empty() && args.filter.is_empty()) {
@@ -205,5 +201,5 @@ impl Kind {
     }
 }
 
-/// Reads the outcomes of a file by the metric or scorer, or by the first one of the file.
+/// Reads the outcomes for a metric or scorer; `None` chooses the first in the file.
 type ReadOutcomes<'a> = Box<dyn FnOnce(Option<&str>) -> Result<Outcomes, Error> + 'a>;

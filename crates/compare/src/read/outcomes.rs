@@ -5,43 +5,42 @@ use std::path::Path;
 
 use crate::Error;
 
-/// Scores of documents, in the order of the file.
+/// Documents with their scores, in file order.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
-    /// Name of the metric.
     pub metric: String,
     pub documents: Vec<Document>,
     places: HashMap<String, usize>,
-    /// Documents with each repeat that was read.
+    /// Pairs of a document's place and the name of a sample read for it.
     repeats: HashSet<(usize, String)>,
 }
 
 impl Outcomes {
-    /// Names of samples that are no numbers, as epochs are: filters.
+    /// Returns the names of samples that are not numbers: filters of lm-evaluation-harness, and epochs of Inspect.
     pub(crate) fn filters(&self) -> BTreeSet<&str> {
         let names = self.repeats.iter().map(|(_, name)| name.as_str());
         names.filter(|name| name.parse::<u64>().is_err()).collect()
     }
 }
 
-/// A document, and its score averaged over samples.
+/// A document with its score, averaged over samples.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
     pub id: String,
     sum: f64,
     samples: u32,
-    /// Checksum of what the document contains, if the file has one.
+    /// Checksum of the document's content; `None` if the file has none.
     pub content: Option<u64>,
-    /// Checksum of the prompt, if the file has one.
+    /// Checksum of the prompt; `None` if the file has none.
     pub prompt: Option<u64>,
-    /// The cluster, if clusters were asked for.
+    /// Cluster; `None` without `--cluster`.
     pub cluster: Option<String>,
 }
 
 /// One scored answer.
 pub(crate) struct Sample {
     pub id: String,
-    /// Which of several samples of the document it is: a filter, an epoch. `None` if samples have no names.
+    /// Name of the sample among those of the document: a filter or an epoch. `None` if samples are unnamed.
     pub repeat: Option<String>,
     pub score: f64,
     pub content: Option<u64>,
@@ -61,10 +60,7 @@ impl Outcomes {
         Self { metric: metric.into(), documents: Vec::new(), places, repeats }
     }
 
-    /// Adds a sample to its document.
-    ///
-    /// # Errors
-    /// In words, if the score is not finite, the same sample was read before, or samples of a document disagree on its cluster.
+    /// Adds a sample to its document. Fails if the score is not finite, the sample is a duplicate, or clusters of a document disagree.
     pub(crate) fn add(&mut self, sample: Sample) -> Result<(), String> {
         let shown = words::excerpt(&sample.id);
         if !sample.score.is_finite() {
@@ -98,9 +94,8 @@ impl Outcomes {
         }
     }
 
-    /// Refuses a file without a document, and tells of documents with several samples.
-    ///
-    /// - `unnamed`: samples of a document have no names, so that repeats may be an accident
+    /// Refuses a file without scored documents; warns of several samples of a document if they are `unnamed`, since this may be an
+    /// accident.
     pub(crate) fn checked(self, path: &Path, unnamed: bool) -> Result<Self, Error> {
         if self.documents.is_empty() {
             return Err(Error::of(path, "no document has a score"));
@@ -118,7 +113,7 @@ impl Outcomes {
     }
 }
 
-/// Checksum of a text; equal texts have equal ones in all runs of the program.
+/// Returns a checksum that is the same in every run of the program.
 pub(crate) fn checksum(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);

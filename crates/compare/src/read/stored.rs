@@ -1,4 +1,4 @@
-//! Result files of headcount: the full model or a row, with the statistics of every segment that are stored next to the file.
+//! Result files of headcount: the full model or one row, from the per-segment statistics stored next to the file.
 use std::path::{Path, PathBuf};
 
 use records::{BASE, Blocks, Identity, Signature};
@@ -9,7 +9,7 @@ use stats::blocks::block_length;
 use super::texts::Counted;
 use crate::Error;
 
-/// Returns the file and the row of `FILE.csv#ROW`; the row is empty for the full model. `None` if no statistics are stored next to it.
+/// Returns the file and the row of `FILE.csv#ROW`, with an empty row for the full model; `None` if no statistics are stored.
 pub(super) fn place(path: &Path) -> Option<(PathBuf, String)> {
     let text = path.to_str()?;
     let (file, row) = text.split_once('#').filter(|_| !path.exists()).unwrap_or((text, ""));
@@ -17,10 +17,7 @@ pub(super) fn place(path: &Path) -> Option<(PathBuf, String)> {
     (file.exists() && Blocks::path_beside(&file).exists()).then(|| (file, row.to_owned()))
 }
 
-/// Reads the segments of all runs.
-///
-/// # Errors
-/// If a file or row is missing or broken, or runs are of other segments than the first.
+/// Reads the segments of all runs; fails if a run has other segments than the first.
 pub(super) fn read(runs: &[(PathBuf, String)]) -> Result<Counted, Error> {
     let read = |(file, row): &(PathBuf, String)| segments(file, row);
     let all = runs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
@@ -41,7 +38,7 @@ pub(super) fn read(runs: &[(PathBuf, String)]) -> Result<Counted, Error> {
     Ok(Counted { metric, runs, clusters, block })
 }
 
-/// What two runs must have in common.
+/// Describes the data and metric that two runs must share.
 fn described(own: &Identity) -> String {
     let data = own.data.get(&own.split).map_or("", String::as_str);
     let limit = own.limit.map_or_else(|| "all segments".to_owned(), |limit| format!("{limit} segments"));
@@ -64,7 +61,7 @@ fn segments(file: &Path, row: &str) -> Result<(Identity, Segments), Error> {
         let known = words::excerpt(&names().collect::<Vec<_>>().join(", "));
         return Err(Error::of(file, format!("no row `{}`: it has {known}", words::excerpt(row))));
     }
-    // rows of a checkpoint, such as 1200/3, are compared with its own full model
+    // a row of a checkpoint, such as 1200/3, is compared with the full model of that checkpoint
     let base = names()
         .find(|name| *name == BASE)
         .map_or_else(|| format!("{}/{BASE}", row.split('/').next().unwrap_or_default()), str::to_owned);

@@ -1,4 +1,4 @@
-//! Tables with a row for each document: CSV, TSV, JSON lines, Parquet and Arrow.
+//! Tables with one row per document: CSV, TSV, JSON lines, Parquet and Arrow.
 use std::path::Path;
 
 use corpus::labelled::RowKind;
@@ -9,7 +9,7 @@ use super::outcomes::{Outcomes, Sample};
 use crate::Error;
 use crate::args::Args;
 
-/// Column of scores unless another is named.
+/// Default column of scores.
 const SCORE: &str = "score";
 
 pub(super) fn read_separated(path: &Path, delimiter: u8, args: &Args) -> Result<Outcomes, Error> {
@@ -61,7 +61,7 @@ fn no_column(path: &Path, name: &str, names: &[&str]) -> Error {
     Error::of(path, format!("no column `{}`: it has {all}", words::excerpt(name)))
 }
 
-/// Adds a row: its id and its score, and the name of its cluster.
+/// Adds a row.
 fn add(outcomes: &mut Outcomes, [id, text]: [&str; 2], cluster: Option<&str>) -> Result<(), String> {
     let score = match text.trim() {
         "True" | "true" => Ok(1.0),
@@ -77,7 +77,7 @@ fn add(outcomes: &mut Outcomes, [id, text]: [&str; 2], cluster: Option<&str>) ->
 pub(super) fn read_json(path: &Path, args: &Args) -> Result<Outcomes, Error> {
     let metric = args.score.as_deref().unwrap_or(SCORE);
     let wanted = [&*args.id, metric].into_iter().chain(args.cluster.as_deref());
-    // a key may contain points, or be a path
+    // a key may contain dots or be a path
     let wanted: Vec<&str> = wanted.flat_map(|key| [key, root(key)]).collect();
     let mut outcomes = Outcomes::new(metric);
     for line in Lines::open(path)? {

@@ -10,20 +10,17 @@ use super::UNNAMED;
 use crate::Error;
 use crate::args::{Args, of_task};
 
-/// Segments of all runs as their metric counts them, in the same order.
+/// Segments of all runs with the statistics of their metric, in the same order.
 pub(crate) struct Counted {
-    /// Signature of the metric, such as sacreBLEU's.
     pub metric: String,
-    /// The segments of each run.
     pub runs: Vec<Segments>,
-    /// Numbers of neighbouring segments that are parts of one text; empty if segments are independent.
+    /// Number of consecutive segments in each text; empty if segments are independent.
     pub clusters: Vec<usize>,
-    /// Neighbouring segments that are drawn and swapped together; 1 if segments are independent.
+    /// Consecutive segments that are resampled and swapped as one; 1 if segments are independent.
     pub block: usize,
 }
 
 impl Counted {
-    /// Reads translations.
     pub(super) fn read(args: &Args) -> Result<Self, Error> {
         let metric = metric(args)?;
         let references: Vec<Vec<String>> =
@@ -84,7 +81,7 @@ fn same_length(path: &Path, lines: usize, other: &Path, expected: usize) -> Resu
     ))
 }
 
-/// - `references`: `[reference, segment]`
+/// Counts the statistics of each segment. `references`: `[reference, segment]`.
 fn counted(own: &[String], references: &[Vec<String>], metric: Metric) -> Segments {
     let of = |place: usize| references.iter().map(|all| all[place].as_str()).collect::<Vec<_>>();
     let both = own.iter().enumerate().map(|(place, text)| (text.as_str(), of(place)));

@@ -1,4 +1,4 @@
-//! What heads add to the residual stream: gates, and W_o.
+//! From head outputs to the residual stream: gating, and W_o.
 use tch::Tensor;
 
 use super::MultiHeadAttention;
@@ -6,16 +6,14 @@ use crate::ablation::Contexts;
 use crate::gates::Gate;
 
 impl MultiHeadAttention {
-    /// Output of the module, which is added to the residual stream, `[batch, query, d_model]`.
-    ///
-    /// `context`: `[batch, kept, query, d_head]`
+    /// Returns the module's output, `[batch, query, d_model]`, from head outputs, `[batch, kept, query, d_head]`.
     pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
-        // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
-        // same; its bias belongs to no head and stays.
+        // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so its input can be gated instead; its bias belongs to no head and is
+        // not gated.
         self.merge_open(&self.gated(context, gates))
     }
 
-    /// `context` after its gates, `[batch, kept, query, d_head]`.
+    /// Returns the head outputs after gating, `[batch, kept, query, d_head]`.
     pub(crate) fn gated(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         gates.apply(context, self.kept.as_ref())
     }
@@ -24,22 +22,20 @@ impl MultiHeadAttention {
     pub(crate) fn merge_open(&self, context: &Tensor) -> Tensor {
         let joined = context.transpose(1, 2).flatten(2, 3); // [batch, query, kept * d_head]
         if self.is_without_heads() {
-            // libtorch divides by the number of heads; the sum of nothing is 0, so that gradients are 0 and not absent
+            // libtorch would divide by the number of heads, 0; with the empty sum, gradients are 0 instead of absent
             self.output.bias() + joined.sum_dim_intlist(2, true, None)
         } else {
             self.output.forward(&joined)
         }
     }
 
-    /// [`merge`](Self::merge) with some gates closed and all others at one value, by fewer products with W_o.
+    /// [`merge`](Self::merge) with some gates closed and all others equal, computed from the kept or from the masked heads, whichever are
+    /// fewer.
     ///
     /// - `context`: `[batch, kept, query, d_head]`
     /// - `values`: the gates of the heads in `context`
-    /// - `whole`: what [`merge_open`](Self::merge_open) gives, from which masked heads are taken if they are the fewer; the
-    ///   others are added up without it
-    ///
-    /// # Panics
-    /// If the gates that are not closed differ.
+    /// - `whole`: the output of [`merge_open`](Self::merge_open), from which masked heads are subtracted; without it kept heads are added
+    ///   up
     pub(crate) fn merge_some(&self, context: &Tensor, values: &[f64], whole: Option<&Tensor>) -> Tensor {
         let (kept, masked): (Vec<i64>, Vec<i64>) =
             (0..values.len() as i64).partition(|&place| values[place as usize] != 0.0);
@@ -60,9 +56,9 @@ impl MultiHeadAttention {
         }
     }
 
-    /// `sum`, `[batch, query, d_model]`, with what the replacements of masked heads add.
+    /// Adds the contribution of the replacements of masked heads to `sum`, `[batch, query, d_model]`.
     ///
-    /// `values`: the gates of the heads that are kept, of which those at 0 are masked
+    /// `values`: the gates of the remaining heads; 0 marks a masked head
     pub(crate) fn add_replaced(&self, sum: &Tensor, replacement: &Contexts, values: &[f64]) -> Tensor {
         let masked: Vec<i64> =
             (0..values.len() as i64).filter(|&place| values[place as usize] == 0.0).collect();
@@ -75,7 +71,7 @@ impl MultiHeadAttention {
         sum + read.matmul(&columns)
     }
 
-    /// What the heads at these places read, `[rows, query, places * d_head]`, and what W_o makes of it,
+    /// Returns the outputs of the heads at `places`, `[rows, query, places * d_head]`, and their rows of W_oᵀ,
     /// `[places * d_head, d_model]`.
     fn part_of(&self, context: &Tensor, places: &[i64]) -> (Tensor, Tensor) {
         let places = Tensor::from_slice(places).to_device(context.device());
@@ -84,16 +80,15 @@ impl MultiHeadAttention {
         (read, columns.flatten(1, 2).tr())
     }
 
-    /// `sum`, `[batch, query, d_model]`, with what some heads add, times a factor.
+    /// Adds `factor` times the contribution of the heads at `places` to `sum`, `[batch, query, d_model]`.
     ///
-    /// - `context`: `[batch, kept, query, d_head]`; `places`: of the heads in it
-    /// - returns the shape of `sum`, and `sum` itself if there are no heads
+    /// `context`: `[batch, kept, query, d_head]`
     fn add_heads(&self, sum: &Tensor, context: &Tensor, places: &[i64], factor: f64) -> Tensor {
         if places.is_empty() {
             return sum.shallow_clone();
         }
         let (read, columns) = self.part_of(context, places);
-        // tch's addmm takes no factor; a batch of one does
+        // tch's addmm takes no factor, but baddbmm does, here with a batch of one
         let one_batch = |rows: &Tensor| rows.flatten(0, -2).unsqueeze(0); // [1, rows, ..]
         one_batch(sum).baddbmm(&one_batch(&read), &columns.unsqueeze(0), 1.0, factor).view_as(sum)
     }

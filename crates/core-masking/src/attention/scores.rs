@@ -1,4 +1,4 @@
-//! What scores of attention owe to positions: a bias by distance, or embeddings of distances.
+//! Position terms of attention scores: a bias by distance, or embeddings of distances.
 use tch::{Kind, Tensor};
 
 use super::MultiHeadAttention;
@@ -6,30 +6,28 @@ use crate::Dropout;
 use crate::disentangled::{Disentangled, MappedDistances, table};
 use families::parts::Distances;
 
-/// What is added to the products of queries and keys.
+/// Position terms that are added to the products of queries and keys.
 #[derive(Debug)]
 pub(crate) enum Scores {
-    /// Nothing.
     Plain,
-    /// A bias of each head by the distance between query and key.
+    /// Relative position bias.
     Distances(DistanceBias),
-    /// Products with embeddings of distances.
+    /// Products with embeddings of distances (DeBERTa).
     Disentangled(Disentangled),
 }
 
-/// Bias of each head on its scores by the distance between query and key: Raffel et al. (2020), Section 2.1,
+/// Relative position bias, one per head and bucket of distances between query and key: Raffel et al. (2020), Section 2.1,
 /// <https://arxiv.org/abs/1910.10683>.
 #[derive(Debug)]
 pub struct DistanceBias {
-    /// `[buckets, heads]`, all heads of the layout.
+    /// `[buckets, heads]`, removed heads included.
     pub by_bucket: Tensor,
-    /// Bucket of each distance `key - query` from `-reach` to `reach`, `[2 * reach + 1]`, integers; distances beyond are in the
-    /// bucket of `reach`.
+    /// Bucket of each distance `key - query` from `-reach` to `reach`, integers `[2 * reach + 1]`; larger distances are clamped.
     pub buckets: Tensor,
 }
 
 impl DistanceBias {
-    /// `[1, heads, query, key]` of distances `[query, key]`.
+    /// Returns `[1, heads, query, key]` for distances `[query, key]`.
     fn of(&self, distances: &Tensor) -> Tensor {
         let reach = (self.buckets.size()[0] - 1) / 2;
         let places = distances.clamp(-reach, reach) + reach;
@@ -43,7 +41,7 @@ impl From<Distances<Tensor>> for Scores {
         match distances {
             Distances::None => Self::Plain,
             Distances::Bias(by_bucket, buckets) => {
-                // beyond this distance buckets do not change
+                // buckets are constant beyond this distance
                 let buckets =
                     table(buckets.furthest, |distance| buckets.bucket(distance), by_bucket.device());
                 Self::Distances(DistanceBias { by_bucket, buckets })
@@ -56,7 +54,7 @@ impl From<Distances<Tensor>> for Scores {
 }
 
 impl MultiHeadAttention {
-    /// `bias` with what scores of queries at the first positions owe to distances from keys.
+    /// Adds the position terms of queries at the first positions to `bias`.
     ///
     /// - `bias`: `[batch, 1, 1 or position, position]`
     /// - `queries`: `[batch, kept, query, d_head]`; `keys`: `[batch, kept, position, d_head]`
@@ -70,7 +68,7 @@ impl MultiHeadAttention {
         if bias.size()[2] > count { bias.narrow(2, 0, count) } else { bias }
     }
 
-    /// `bias` plus the bias of distances, where queries and keys are the same positions; its last axis is the keys, and it and
+    /// Adds the relative position bias to `bias`, for queries and keys at equal positions. The last axis of `bias` is the keys; `bias` and
     /// the result broadcast to `[batch, kept, query, key]`.
     pub fn with_distances(&self, bias: &Tensor) -> Tensor {
         let all = || {
@@ -81,14 +79,14 @@ impl MultiHeadAttention {
         self.distance_bias(all).map_or_else(|| bias.shallow_clone(), |of_distances| bias + of_distances)
     }
 
-    /// Bias of distances `key - query`, `[query, key]`, if the module has one: `[1, kept, query, key]`.
+    /// Returns the relative position bias of distances `key - query`, `[query, key]`, as `[1, kept, query, key]`, if the module has one.
     pub(crate) fn distance_bias(&self, distances: impl FnOnce() -> Tensor) -> Option<Tensor> {
         let Scores::Distances(by_distance) = &self.scores else { return None };
         let bias = by_distance.of(&distances());
         Some(self.kept.as_ref().map_or_else(|| bias.shallow_clone(), |kept| bias.index_select(1, kept)))
     }
 
-    /// Embeddings of the distances between some queries and keys, if scores are products with them too.
+    /// Returns the embeddings of the distances between queries and keys; `None` unless attention is disentangled.
     pub(crate) fn distances(&self, queries: i64, keys: i64) -> Option<MappedDistances> {
         match &self.scores {
             Scores::Disentangled(distances) => Some(distances.distances(self, queries, keys, &Dropout::OFF)),
@@ -96,12 +94,11 @@ impl MultiHeadAttention {
         }
     }
 
-    /// `true` if scores are products with embeddings of distances too.
     pub(crate) fn is_disentangled(&self) -> bool {
         matches!(self.scores, Scores::Disentangled(_))
     }
 
-    /// Multiply-adds of what distances add to the scores of one row of the batch.
+    /// Returns the multiply-adds of the position terms for one row of the batch.
     pub(crate) fn distance_multiply_adds(&self, keys: u64, queries: u64) -> u64 {
         match &self.scores {
             Scores::Disentangled(distances) => distances.multiply_adds(self, keys, queries),

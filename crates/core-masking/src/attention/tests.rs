@@ -31,7 +31,7 @@ fn gap(left: &Tensor, right: &Tensor) -> f64 {
     (left - right).abs().max().double_value(&[])
 }
 
-/// Closing the gate of a head and deleting its columns of W_o must give the same output.
+/// Closing a head's gate and zeroing its columns of W_o must give equal outputs.
 #[test]
 fn masking_a_head_equals_pruning_it() {
     let open = Tensor::ones([1, 3], OPTIONS);
@@ -59,7 +59,7 @@ fn half_open_gate_is_the_midpoint() {
     assert!(gap < 1e-12, "not affine in the gate: {gap:e}");
 }
 
-/// With a bias for all queries alike and one for each, of keys that are copied to whole steps of the kernel and of keys that are not.
+/// One bias for all queries or one per query; numbers of keys that the kernel needs padded and numbers that it does not.
 #[test]
 fn keys_in_excess_have_no_part_in_attention() {
     for (d_head, keys) in [(4, 15), (4, 5), (4, 4), (16, 24), (16, 23), (64, 31)] {

@@ -1,4 +1,4 @@
-//! Classifiers' folders as they come: with or without a head, and with the tensor names of all ages.
+//! Loading classifiers: with or without a classification head, and with past and present tensor names.
 use std::path::Path;
 
 use families::TensorFile;
@@ -10,22 +10,19 @@ use crate::families::CLASSIFIERS;
 use crate::storage::unpack;
 use crate::{Error, GatedModel, ModelConfig, Weights};
 
-/// A pretrained encoder made ready for fine-tuning.
+/// A pretrained encoder, ready for fine-tuning.
 #[derive(Debug)]
 pub struct Pretrained {
     /// The model.
     pub model: Classifier,
-    /// Tensors that the folder did not have in this size, newly initialised.
+    /// Tensors that were missing or had another size in the folder, newly initialised.
     pub new: Vec<String>,
 }
 
 impl Classifier {
-    /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases.
+    /// Creates new weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases.
     ///
-    /// Draws from libtorch's global generator, seeded here.
-    ///
-    /// # Errors
-    /// If the configuration is impossible.
+    /// Draws from libtorch's global generator, seeded here. Fails if the configuration is impossible.
     pub fn random(config: ClassifierConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
         config.validate().map_err(|fault| Error::file(Path::new("config.json"), fault))?;
         let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
@@ -33,18 +30,12 @@ impl Classifier {
         Self::new(config, weights)
     }
 
-    /// Loads a Hugging Face folder with a classifier: `config.json` and `model.safetensors`.
-    ///
-    /// # Errors
-    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
+    /// Loads a classifier from a Hugging Face folder: `config.json` and `model.safetensors`.
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
         Self::load_as(CLASSIFIERS, folder, options)
     }
 
-    /// [`load`](Self::load) for one of these families.
-    ///
-    /// # Errors
-    /// As there.
+    /// Like [`load`](Self::load), for one of these families.
     pub fn load_as(
         families: &[&'static ClassifierFamily],
         folder: &Path,
@@ -58,11 +49,8 @@ impl Classifier {
         Self::new(config, weights)
     }
 
-    /// Loads a Hugging Face folder for fine-tuning to `labels`, of texts or of tokens. A pooler that the folder lacks is newly
-    /// initialised, and so is a classifier that is not there or is for other classes.
-    ///
-    /// # Errors
-    /// As for [`load`](Self::load).
+    /// Loads a Hugging Face folder for fine-tuning to `labels`, of texts or of tokens. A missing pooler is newly initialised, and so is a
+    /// missing classifier or one for other classes.
     pub fn load_pretrained(
         folder: &Path,
         (labels, classified): (&[String], Classified),
@@ -78,7 +66,7 @@ impl Classifier {
         let config = pretrained.classifying(classified).with_labels(labels);
         config.validate().map_err(|fault| Error::file(&path, fault))?;
 
-        // another number of classes is no fault, any other size is one
+        // only the number of classes may differ
         let last = config.head().last;
         let is_of_last = |name: &str| map_of(name) == last;
         let is_replaced = |name: &str| !knows_labels && is_of_last(name);
@@ -100,14 +88,13 @@ impl Classifier {
 fn initial(config: &ClassifierConfig, name: &str, shape: &[i64], options: (Kind, Device)) -> Tensor {
     match shape {
         [_, _, ..] => Tensor::randn(shape, options) * config.initializer_range,
-        _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a normalisation
+        _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a norm
         _ => Tensor::zeros(shape, options),
     }
 }
 
-/// The tensors of a folder under their names of today, without the heads of pretraining, without maps that only the other of the
-/// two heads has, such as the pooler of a classifier of tokens, and without what old folders hold besides: the numbers 0, 1, 2 .. as a
-/// tensor.
+/// Opens the folder's tensors under current names. Leaves out pretraining heads, maps that only the other type of head (text or token
+/// classification) has, such as the pooler for token classification, and the position ids 0, 1, 2 … of old checkpoints.
 fn open(folder: &Path, config: &ClassifierConfig) -> Result<TensorFile, Error> {
     let family = config.family;
     let has = |head: &ClassifierHead, name: &str| head.maps().any(|map| map == map_of(name));
@@ -121,19 +108,19 @@ fn open(folder: &Path, config: &ClassifierConfig) -> Result<TensorFile, Error> {
     TensorFile::open_folder(folder)?.renamed(rename)
 }
 
-/// The map or the normalisation that a tensor belongs to.
+/// Returns the name of the map or norm that a tensor belongs to.
 fn map_of(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(map, _)| map)
 }
 
-/// TensorFlow's checkpoints called weight and bias of a normalisation gamma and beta.
+/// Renames a tensor: TensorFlow checkpoints call a norm's weight and bias gamma and beta.
 fn current_name(name: &str, family: &ClassifierFamily) -> String {
     let name = match name.rsplit_once('.') {
         Some((layer, "gamma")) => format!("{layer}.weight"),
         Some((layer, "beta")) => format!("{layer}.bias"),
         _ => name.to_owned(),
     };
-    // DeBERTa's pooler is a part of the head, not of the encoder
+    // DeBERTa's pooler belongs to the classification head, not to the encoder
     if family.head.first.is_some_and(|first| name.starts_with(first)) {
         return name;
     }

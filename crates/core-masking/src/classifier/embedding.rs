@@ -1,5 +1,5 @@
-//! Entry of a classifier's stack: embeddings of tokens with their positions and segments, or of the patches of an image
-//! (Dosovitskiy et al. 2021, <https://arxiv.org/abs/2010.11929>, Equation 1). The layers above see no difference.
+//! Embeddings of tokens with their positions and segments, or of the patches of an image (Dosovitskiy et al. 2021,
+//! <https://arxiv.org/abs/2010.11929>, Equation 1). The layers do not distinguish between them.
 use tch::{Device, Kind, Tensor};
 
 use families::classifier::EmbeddingParts;
@@ -8,12 +8,12 @@ use super::{ClassifierConfig, ImageShape};
 use crate::layers::{Linear, Norm};
 use crate::{Error, SegmentBatch};
 
-/// Examples as a classifier reads them.
+/// Input of a classifier.
 #[derive(Debug)]
 pub enum Inputs {
     /// Texts, padded.
     Texts(SegmentBatch),
-    /// Images, all of the size that the model is for.
+    /// Images, all of the model's size.
     Images(ImageBatch),
 }
 
@@ -22,12 +22,12 @@ pub enum Inputs {
 pub struct ImageBatch {
     /// `[batch, channels, height, width]`, normalised as the model expects.
     pub pixels: Tensor,
-    /// `[batch, 1, 1, position]`: zeros, since no position is padding.
+    /// `[batch, 1, 1, position]`: zeros, since images have no padding.
     pub bias: Tensor,
 }
 
 impl Inputs {
-    /// Bias that hides padding: `[batch, 1, 1, position]`, 0 or `-inf`.
+    /// Returns the bias that hides padding: `[batch, 1, 1, position]`, 0 or `-inf`.
     pub fn bias(&self) -> &Tensor {
         match self {
             Self::Texts(texts) => &texts.tokens.bias,
@@ -35,7 +35,7 @@ impl Inputs {
         }
     }
 
-    /// Batch and number of positions.
+    /// Returns the batch size and the number of positions.
     pub fn size(&self) -> [i64; 2] {
         let size = self.bias().size();
         [size[0], size[3]]
@@ -49,10 +49,7 @@ impl From<SegmentBatch> for Inputs {
 }
 
 impl ImageBatch {
-    /// Images of this shape for a model with this many `positions`.
-    ///
-    /// # Errors
-    /// If `pixels` is not `[batch, channels, height, width]` with the numbers of `shape`.
+    /// Creates a batch of images, `[batch, channels, height, width]` as in `shape`, for a model with this many `positions`.
     pub(super) fn new(
         pixels: &Tensor,
         (shape, positions): (ImageShape, i64),
@@ -70,7 +67,6 @@ impl ImageBatch {
     }
 }
 
-/// Computation of what enters the first layer.
 #[derive(Debug)]
 pub(super) enum Embedding {
     Tokens(TokenEmbedding),
@@ -81,10 +77,10 @@ pub(super) enum Embedding {
 pub(super) struct TokenEmbedding {
     words: Tensor,             // [vocab, d_model]
     positions: Option<Tensor>, // [max_position, d_model]
-    uncounted: Option<i64>,    // the symbol that positions skip
+    uncounted: Option<i64>,    // padding token, which positions skip
     segments: Option<Tensor>,  // [segments, d_model]
     norm: Norm,
-    map: Option<Linear>, // from narrower embeddings
+    map: Option<Linear>, // from the embedding size to d_model
 }
 
 #[derive(Debug)]
@@ -114,10 +110,7 @@ impl Embedding {
         }
     }
 
-    /// Returns `[batch, position, d_model]`.
-    ///
-    /// # Panics
-    /// If a model of images is given texts, or the other way round; the model makes batches of its own kind alone.
+    /// Returns `[batch, position, d_model]`. Panics if a text model is given images, or an image model texts.
     pub(super) fn forward(&self, inputs: &Inputs) -> Tensor {
         match (self, inputs) {
             (Self::Tokens(tokens), Inputs::Texts(batch)) => tokens.forward(batch),
@@ -126,7 +119,7 @@ impl Embedding {
         }
     }
 
-    /// Kinds of segments, if the model tells them apart.
+    /// Returns the number of segment types, if the model has segment embeddings.
     pub(super) fn segments(&self) -> Option<i64> {
         match self {
             Self::Tokens(tokens) => tokens.segments.as_ref().map(|table| table.size()[0]),
@@ -134,7 +127,7 @@ impl Embedding {
         }
     }
 
-    /// Multiply-adds of the matrix product over all patches of an image; tables are only looked up.
+    /// Returns the multiply-adds of the patch projection for one image; table look-ups are free.
     pub(super) fn multiply_adds(&self) -> u64 {
         match self {
             Self::Tokens(_) => 0,
@@ -162,7 +155,7 @@ impl TokenEmbedding {
         self.map.as_ref().map_or_else(|| normalised.shallow_clone(), |map| map.forward(&normalised))
     }
 
-    /// Rows of `table` for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
+    /// Returns the rows of `table` for `ids`, `[batch, position]`, as `[batch or 1, position, d_model]`.
     fn positions(&self, table: &Tensor, ids: &Tensor) -> Tensor {
         let Some(padding) = self.uncounted else {
             return table.narrow(0, 0, ids.size()[1]).unsqueeze(0);
@@ -174,7 +167,7 @@ impl TokenEmbedding {
 }
 
 impl PatchEmbedding {
-    /// `pixels`: `[batch, channels, height, width]`
+    /// Embeds `pixels`, `[batch, channels, height, width]`.
     fn forward(&self, pixels: &Tensor) -> Tensor {
         let patch = self.kernel.size()[3];
         let grid = pixels.conv2d(&self.kernel, Some(&self.bias), [patch, patch], [0, 0], [1, 1], 1); // [batch, d_model, rows, columns]

@@ -1,4 +1,4 @@
-//! The classification head: logits of a text, or of each of its tokens, from what leaves the last layer.
+//! Classification head: logits of a text or image, or of each token, from the output of the last layer.
 use tch::Tensor;
 
 use super::{Classified, ClassifierConfig, ClassifierHead, HeadActivation, Pooling};
@@ -6,10 +6,9 @@ use crate::ModelDropout;
 use crate::layers::{Linear, Norm, normalised};
 use families::classifier::HeadParts;
 
-/// A classification head.
 #[derive(Debug)]
 pub(crate) struct Head {
-    entering: Option<Norm>, // of each position
+    entering: Option<Norm>, // normalises each position
     reads: Reads,
     first: Option<Linear>,
     activation: HeadActivation,
@@ -18,19 +17,18 @@ pub(crate) struct Head {
     drops_input: bool,
 }
 
-/// Positions that logits are computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reads {
-    /// The first, for the text.
+    /// The first, such as `[CLS]`.
     First,
-    /// The mean of all, for the text.
+    /// The mean of all real positions.
     Mean,
     /// Each, for its token.
     Each,
 }
 
 impl Head {
-    /// `entering`: the norm after the last layer
+    /// Builds the head; `entering` is the norm after the last layer.
     pub(super) fn new(config: &ClassifierConfig, entering: Option<Norm>, parts: HeadParts<Tensor>) -> Self {
         let &ClassifierHead { activation, drops_input, .. } = config.head();
         let reads = match (config.classified(), config.options.classifier_pooling) {
@@ -49,24 +47,23 @@ impl Head {
         }
     }
 
-    /// True if it reads the first position alone.
     pub(super) fn reads_first(&self) -> bool {
         self.reads == Reads::First
     }
 
-    /// The number of positions that are read, the first ones.
+    /// Returns how many positions, from the first on, are read.
     pub(super) fn reads(&self, positions: i64) -> i64 {
         if self.reads_first() { 1 } else { positions }
     }
 
-    /// The first map of a head that reads the first position; `None` for other heads.
+    /// Returns the first map of a head that reads the first position; `None` for other heads.
     pub(crate) fn of_first(&self) -> Option<&Linear> {
         self.first.as_ref().filter(|_| self.reads_first())
     }
 
-    /// Logits from what leaves the last layer: `[batch, queries, d_model]`.
+    /// Computes logits from the output of the last layer, `[batch, queries, d_model]`.
     ///
-    /// - `bias`: `[batch, 1, 1, position]`, not 0 at padding
+    /// - `bias`: `[batch, 1, 1, position]`, `-inf` at padding
     /// - returns `[batch, labels]`, or `[batch, position, labels]` for each token
     pub(super) fn forward(&self, x: &Tensor, bias: &Tensor, dropout: &ModelDropout) -> Tensor {
         let read = x.narrow(1, 0, self.reads(x.size()[1]));
@@ -96,7 +93,7 @@ impl Head {
         }
     }
 
-    /// Multiply-adds for one text of so many positions.
+    /// Returns the multiply-adds for a text of this many positions.
     pub(super) fn multiply_adds(&self, positions: u64) -> u64 {
         let maps = self.first.iter().chain([&self.last]).map(Linear::multiply_adds).sum::<u64>();
         if self.reads == Reads::Each { positions * maps } else { maps }

@@ -1,4 +1,4 @@
-//! A layer of an encoder: a block, and what its queries see.
+//! Encoder layer: a block, its sliding window and its rotary positions.
 use tch::{Kind, Tensor};
 
 use crate::attention::Visible;
@@ -7,7 +7,6 @@ use crate::gates::Gate;
 use crate::rotary::Rotary;
 use crate::{ModelDropout, Weights};
 
-/// A layer.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) block: Block,
@@ -20,23 +19,23 @@ impl Layer {
         Self { block, rotary }
     }
 
-    /// Positions on each side that a query sees; all if absent.
+    /// Returns how many positions a query sees on each side; `None` for all.
     fn reach(&self) -> Option<i64> {
         self.block.window.map(|window| window / 2)
     }
 
-    /// `bias`, `[batch, 1, 1, position]`, with that which hides what is beyond reach: `[batch, 1, 1 or position, position]`.
+    /// Hides keys outside the sliding window in `bias`, `[batch, 1, 1, position]`; returns `[batch, 1, 1 or position, position]`.
     pub(super) fn within_reach(&self, bias: &Tensor) -> Tensor {
         let Some(reach) = self.reach() else { return bias.shallow_clone() };
         let positions = Tensor::arange(bias.size()[3], (Kind::Int64, bias.device()));
         let distances = (&positions - positions.unsqueeze(1)).abs(); // [query, key]
-        // a position sees itself, so that those amid padding see something
+        // every position sees itself, so that no row is hidden entirely amid padding
         bias.masked_fill(&distances.greater(reach), f64::NEG_INFINITY).masked_fill(&distances.eq(0), 0.0)
     }
 
-    /// Context of each head at the first positions of `x`, before its gate: `[batch, kept, queries, d_head]`.
+    /// Returns the head outputs at the first positions of `x`, before gating: `[batch, kept, queries, d_head]`.
     ///
-    /// - `x`: `[batch, position, d_model]`, all of which is attended to
+    /// - `x`: `[batch, position, d_model]`, attended to in full
     /// - `bias`: `[batch, 1, 1, position]`
     pub(super) fn context(
         &self,
@@ -57,7 +56,7 @@ impl Layer {
         self.block.context(attending, &Visible::Under(&bias), gates, dropout)
     }
 
-    /// [`context`](Self::context) with all gates open, by fewer products if it is of the first position alone and its scores allow it.
+    /// [`context`](Self::context) with open gates, computed with fewer products for a single query if the model's scores allow it.
     pub(super) fn last_context(&self, x: &Tensor, queries: i64, bias: &Tensor) -> Tensor {
         let block = &self.block;
         if queries == 1 && block.has_plain_scores() && !block.attention.is_disentangled() {
@@ -67,9 +66,9 @@ impl Layer {
         self.context(x, queries, bias, (&unrecorded).into(), &ModelDropout::OFF)
     }
 
-    /// The layer's output at some positions from the output of its attention there; all `[batch, queries, d_model]`.
+    /// Returns the layer's output at some positions from the output of its attention there; all `[batch, queries, d_model]`.
     ///
-    /// `gates`: under which something may be recorded
+    /// `gates`: may record the residual stream
     pub(super) fn finish(
         &self,
         x: &Tensor,
@@ -85,7 +84,7 @@ impl Layer {
         self.block.fed(x, &attended, dropout)
     }
 
-    /// Multiply-adds of the layer for one row of the batch.
+    /// Returns the multiply-adds of the layer for one row of the batch.
     pub(super) fn multiply_adds(&self, positions: u64, queries: u64) -> u64 {
         let Block { attention, feed_forward, .. } = &self.block;
         let seen = self.reach().map_or(positions, |reach| positions.min(2 * reach as u64 + 1));

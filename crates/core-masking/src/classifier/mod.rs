@@ -1,5 +1,5 @@
-//! An encoder with a classifier of texts, of tokens or of images on top: an embedding, layers of self-attention, and a head that computes
-//! the logits. Families such as BERT and ViT say what the parts are called and how the head is built.
+//! An encoder that classifies texts, tokens or images: an embedding, layers of self-attention, and a classification head. Families such as
+//! BERT and ViT define tensor names and the classification head.
 mod checkpoint;
 mod embedding;
 mod head;
@@ -29,7 +29,7 @@ pub use families::tables::{
 use head::Head;
 pub(crate) use layer::Layer;
 
-/// An encoder with a classifier on top.
+/// An encoder with a classification head.
 #[derive(Debug)]
 pub struct Classifier {
     config: ClassifierConfig,
@@ -39,13 +39,13 @@ pub struct Classifier {
     pub(crate) head: Head,
 }
 
-/// Texts or images with their classes, or their values if the model has one output; or texts with the classes of their tokens.
+/// Texts or images with their classes, or with values if the model has one output; or texts with the classes of their tokens.
 #[derive(Debug)]
 pub struct LabelledBatch {
     /// The texts or images.
     pub inputs: Inputs,
-    /// The class of each example, `[batch]`, integers; or the value of each; or the class of each token, `[batch, position]`, with
-    /// [`UNLABELLED`](crate::loss::UNLABELLED) where none counts.
+    /// Class, as an integer, or value of each example, `[batch]`; or class of each token, `[batch, position]`, or
+    /// [`UNLABELLED`](crate::loss::UNLABELLED).
     pub labels: Tensor,
 }
 
@@ -84,7 +84,7 @@ impl GatedModel for Classifier {
         let attended = Attended {
             visible: self.layers.iter().map(visible).collect(),
             excluded: real.zeros_like(),
-            // unless all are read, only the first position of the last layer has a gradient
+            // unless all positions are read, only the first position of the last layer has a gradient
             last_by_example: self.head.reads_first(),
             examples: None,
             queries: real,
@@ -98,11 +98,10 @@ impl GatedModel for Classifier {
 }
 
 impl Classifier {
-    /// A batch of (ids, segments), checked.
+    /// Makes a batch of (ids, segments).
     ///
     /// # Errors
-    /// If the model reads images, a text has more tokens than the model has positions, or a token or segment lies outside
-    /// its table.
+    /// If the model reads images, a text has more tokens than the model has positions, or a token or segment is outside its table.
     pub fn batch(&self, rows: &[(&[u32], &[u32])]) -> Result<Inputs, Error> {
         if self.config.image().is_some() {
             return Err(Error::Input("the model reads images, not texts".to_owned()));
@@ -122,10 +121,7 @@ impl Classifier {
         Ok(SegmentBatch::new(rows, self.config.pad_token_id, self.options()).into())
     }
 
-    /// A batch of images, `[batch, channels, height, width]`, checked.
-    ///
-    /// # Errors
-    /// If the model reads texts, or images of another shape.
+    /// Makes a batch of images, `[batch, channels, height, width]`. Fails if the model reads texts, or images of another shape.
     pub fn images(&self, pixels: &Tensor) -> Result<Inputs, Error> {
         let shape = self.config.image();
         let shape = shape.ok_or_else(|| Error::Input("the model reads texts, not images".to_owned()))?;
@@ -133,7 +129,7 @@ impl Classifier {
         Ok(Inputs::Images(ImageBatch::new(pixels, (shape, positions), self.options())?))
     }
 
-    /// An example that any model of these sizes can read.
+    /// Returns an example that any model of these sizes can read.
     fn probing(&self) -> Inputs {
         if let Some(shape) = self.config.image() {
             let pixels = Tensor::arange(shape.values(), self.options()).sin(); // [channels * height * width]
@@ -145,27 +141,27 @@ impl Classifier {
         SegmentBatch::new(&[(&ids, &vec![0; ids.len()])], self.config.pad_token_id, self.options()).into()
     }
 
-    /// Logits of a batch.
+    /// Computes the logits of a batch.
     ///
     /// - `gates`: one row, or one for each example
     /// - `dropout`: off in evaluation
-    /// - returns `[batch, labels]`, of a classifier of tokens `[batch, position, labels]`
+    /// - returns `[batch, labels]`, or `[batch, position, labels]` for token classification
     pub fn forward(&self, batch: &Inputs, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         let last = self.layers.len() - 1;
         let embedded = self.embed(batch, dropout);
         let x = (0..last).fold(embedded, |x, layer| self.layer(layer, &x, batch, gates, dropout));
-        // The last layer computes no position that the classifier does not read, unless it is recorded.
+        // The last layer computes only positions that the head reads, unless something is recorded.
         let queries = if gates.is_recorded() { x.size()[1] } else { self.head.reads(x.size()[1]) };
         let read = self.layer_at(last, &x, queries, batch, gates, dropout);
         self.head.forward(&read, batch.bias(), dropout)
     }
 
-    /// Input of the first layer: `[batch, position, d_model]`.
+    /// Embeds a batch: the input of the first layer, `[batch, position, d_model]`.
     pub fn embed(&self, batch: &Inputs, dropout: &ModelDropout) -> Tensor {
         dropout.hidden.apply(self.embedding.forward(batch))
     }
 
-    /// Output of layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
+    /// Returns the output of layer `layer`, counted from 0, from its input `x`; both `[batch, position, d_model]`.
     pub fn layer(
         &self,
         layer: usize,
@@ -177,8 +173,8 @@ impl Classifier {
         self.layer_at(layer, x, x.size()[1], batch, gates, dropout)
     }
 
-    /// Multiply-adds of [`forward`](Self::forward) for one example, padded to `positions`: those of matrix products, which
-    /// are nearly all.
+    /// Returns the multiply-adds of [`forward`](Self::forward) for one example, padded to `positions`, in matrix products, nearly all of
+    /// the work.
     pub fn multiply_adds(&self, positions: u64) -> u64 {
         let (last, others) = self.layers.split_last().expect("a model has layers, by validation");
         self.embedding.multiply_adds()

@@ -1,5 +1,5 @@
-//! One batch of a classifier under many head sets. In the last layer only the positions that the classifier reads are computed,
-//! without keys and values of the others.
+//! Evaluation of one batch under many head sets. In the last layer only positions that the classification head reads are computed, without
+//! keys and values of the others.
 use tch::Tensor;
 
 use super::{Classifier, Inputs};
@@ -7,7 +7,6 @@ use crate::attention::MultiHeadAttention;
 use crate::sweep::{Node, Stack, Trunk, Variants, Walk};
 use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 
-/// A batch on its way through the layers.
 struct Texts<'a> {
     model: &'a Classifier,
     bias: &'a Tensor, // [batch, 1, 1, position]
@@ -19,7 +18,7 @@ impl Stack for Texts<'_> {
     }
 
     fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor {
-        let any = gates.of(Attention::SelfAttention, layer); // gates come after it
+        let any = gates.of(Attention::SelfAttention, layer); // the head outputs do not depend on this layer's gates
         self.model.layers[layer].context(x, x.size()[1], &self.bias_of(x), any, &ModelDropout::OFF)
     }
 
@@ -29,30 +28,23 @@ impl Stack for Texts<'_> {
 }
 
 impl Texts<'_> {
-    /// Bias of all nodes in `x`, `[nodes * batch, position, d_model]`.
+    /// Repeats the bias for all nodes in `x`, `[nodes * batch, position, d_model]`.
     fn bias_of(&self, x: &Tensor) -> Tensor {
         self.bias.repeat([x.size()[0] / self.bias.size()[0], 1, 1, 1])
     }
 }
 
 impl Classifier {
-    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept.
-    ///
-    /// # Errors
-    /// If a set names a head that the model does not have.
+    /// Prepares `sets` for [`sweep`](Self::sweep); `rescale` multiplies the kept heads of a layer by heads / kept. Fails if the model lacks
+    /// one of the heads.
     pub fn variants(&self, sets: &[HeadSet], rescale: bool) -> Result<Variants, Error> {
         Variants::new(self, Attention::SelfAttention, sets, rescale)
     }
 
-    /// [Logits](Self::forward) of a batch under each variant.
+    /// Computes the [logits](Self::forward) of a batch under each variant.
     ///
-    /// - `together`: nodes of the tree that are computed as rows of one batch, which bounds the memory
-    /// - `trunk`: what an earlier call left for this batch, used if all variants leave the layers below it intact
-    ///
-    /// Also returns what is left for the next call with this batch.
-    ///
-    /// # Panics
-    /// If `together` is 0.
+    /// - `together`: nodes of the tree that are computed as rows of one batch, at least 1, which bounds the memory
+    /// - `trunk`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
     pub fn sweep(
         &self,
         batch: &Inputs,
@@ -75,10 +67,10 @@ impl Classifier {
         (walk.by_variant(found), trunk)
     }
 
-    /// Logits of nodes after the last layer, each with the place of the node that it comes from.
+    /// Computes the last layer and the logits of its nodes, each given with the index of its parent node.
     ///
-    /// - `x`: what enters the layer at the positions that are read, of all nodes before it, `[nodes * batch, read, d_model]`
-    /// - `context`: what its heads read there, `[nodes * batch, kept, read, d_head]`
+    /// - `x`: the layer's input, of all parents, at the positions that are read, `[nodes * batch, read, d_model]`
+    /// - `context`: head outputs there, `[nodes * batch, kept, read, d_head]`
     fn classify(
         &self,
         walk: &Walk<'_, Texts<'_>>,
@@ -98,12 +90,11 @@ impl Classifier {
         nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
     }
 
-    /// The layer below which the variants are one; the last layer is computed in a way of its own.
+    /// Returns the first layer in which variants differ, at most the last layer, which is computed separately.
     fn top(&self, variants: &Variants) -> usize {
         variants.lowest.min(self.layers.len() - 1)
     }
 
-    /// Input of layer `top` of the intact model.
     fn trunk(&self, batch: &Inputs, top: usize, left: Option<Trunk>) -> Trunk {
         let open = self.open();
         let enter = || self.embed(batch, &ModelDropout::OFF);

@@ -1,7 +1,6 @@
-//! Search that the publisher of a folder wants: `generation_config.json`, else the entries of the
-//! same names in `config.json`, where older folders keep them.
+//! Decoding settings of a checkpoint folder: `generation_config.json`, or the corresponding keys in `config.json` of older folders.
 //!
-//! Entries and defaults are those of transformers' `GenerationConfig`:
+//! Keys and defaults follow transformers' `GenerationConfig`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.3/src/transformers/generation/configuration_utils.py#L96>.
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use super::{BeamSearch, OutputRules, Stopping};
 use crate::Error;
 use crate::translator::TranslatorConfig;
 
-/// The entries that we follow, of an object without null.
+/// The supported keys; null values are removed before parsing.
 #[derive(Deserialize)]
 #[serde(default)]
 struct GenerationConfig {
@@ -53,21 +52,20 @@ impl Default for GenerationConfig {
     }
 }
 
-/// `max_length` of a folder that does not state it.
 const DEFAULT_LENGTH: usize = 20;
-/// More hypotheses than anyone keeps, and few enough that a forged file cannot exhaust the memory.
+/// Maximum beam width, so that a forged file cannot exhaust the memory.
 const MOST_BEAMS: usize = 1000;
-/// The power of a length that scores are divided by, at most: that of the longest sentence stays finite.
+/// Maximum absolute length penalty, so that powers of any length stay finite.
 const STEEPEST_PENALTY: f64 = 50.0;
 
 impl BeamSearch {
-    /// Search of transformers' `generate` with a folder, whose `config.json` is `model`.
+    /// Reads the settings that transformers' `generate` would use with a folder whose `config.json` is `model`.
     ///
-    /// Differs from it in one thing: what we do not support is refused, also where transformers would ignore it.
+    /// Differs from transformers: unsupported settings are refused, even if transformers would ignore them.
     ///
     /// # Errors
-    /// If a file is missing or torn, asks for what is not supported (sampling, several end symbols, forbidden
-    /// sequences of tokens, ...), or names a token that the model does not have.
+    /// If a file is missing or truncated, requires something unsupported (sampling, several end tokens, forbidden token sequences, ...), or
+    /// contains a token that the model does not have.
     pub fn read(folder: &Path, model: &TranslatorConfig) -> Result<Self, Error> {
         let (path, entries) = read_entries(folder, model)?;
         let fault = |fault: String| Error::file(&path, fault);
@@ -78,7 +76,7 @@ impl BeamSearch {
     }
 }
 
-/// The entries without those that are null, and the file that they are from.
+/// Returns the keys that are not null, and the path of their file.
 fn read_entries(folder: &Path, model: &TranslatorConfig) -> Result<(PathBuf, Map<String, Value>), Error> {
     let own = folder.join("generation_config.json");
     let is_own = own.exists();
@@ -91,7 +89,7 @@ fn read_entries(folder: &Path, model: &TranslatorConfig) -> Result<(PathBuf, Map
     Ok((path, entries))
 }
 
-/// Refuses what changes the output of `generate` in ways that we do not follow.
+/// Refuses settings that would change the output of `generate` and that we do not support.
 fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
     let neutral = [
         ("do_sample", json!(false)),
@@ -126,7 +124,7 @@ fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// Refuses symbols that are not those of the model, each alone or as a list of one.
+/// Refuses special tokens that differ from the model's; each may be a number or a list of one.
 fn check_symbols(entries: &Map<String, Value>, model: &TranslatorConfig) -> Result<(), String> {
     let symbols = [
         ("forced_eos_token_id", model.eos_token_id),
@@ -138,7 +136,7 @@ fn check_symbols(entries: &Map<String, Value>, model: &TranslatorConfig) -> Resu
         let is_other = |found: &&Value| **found != json!(expected) && **found != json!([expected]);
         if let Some(found) = entries.get(name).filter(is_other) {
             let found = excerpt(&found.to_string());
-            return Err(format!("{name} is {found}, but config.json says {expected}"));
+            return Err(format!("{name} is {found}, but config.json has {expected}"));
         }
     }
     Ok(())
@@ -172,14 +170,14 @@ impl GenerationConfig {
                 end_forced: self.forced_eos_token_id.is_some(),
                 begin: self.forced_bos_token_id,
                 ngram: self.no_repeat_ngram_size,
-                // `min_length` counts the start symbol too
+                // `min_length` counts the start token too
                 shortest: self.min_new_tokens.unwrap_or(self.min_length.saturating_sub(1)),
             }),
         })
     }
 
-    /// Maximum number of new tokens without `max_new_tokens`. `max_length` counts the start token, except for the default of 20, which
-    /// transformers reads as 20 new tokens, stated or not:
+    /// Returns the maximum number of new tokens without `max_new_tokens`. `max_length` counts the start token, except for the default of
+    /// 20, which transformers reads as 20 new tokens, whether given or not:
     /// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/generation/utils.py#L1677>.
     fn longest(&self, model: &TranslatorConfig) -> usize {
         let with_start = match self.max_length {
@@ -201,7 +199,7 @@ impl GenerationConfig {
         }
     }
 
-    /// As in transformers, the end symbol cannot be banned.
+    /// Returns the banned tokens. As in transformers, the end token cannot be banned.
     fn banned(&self, model: &TranslatorConfig) -> Result<Vec<u32>, String> {
         let target = model.target_vocabulary();
         let size = if model.decoder_vocab_size.is_some() { "decoder_vocab_size" } else { "vocab_size" };
@@ -228,7 +226,7 @@ impl GenerationConfig {
 mod tests {
     use super::*;
 
-    /// Entries and sizes of Helsinki-NLP/opus-mt-en-fr, written down from memory.
+    /// Keys and sizes of Helsinki-NLP/opus-mt-en-fr, written from memory.
     const OPUS: &str = include_str!("../../tests/fixtures/opus-mt-en-fr/config.json");
     const OPUS_GENERATION: &str = include_str!("../../tests/fixtures/opus-mt-en-fr/generation_config.json");
 
@@ -248,7 +246,7 @@ mod tests {
             beam: 4,
             length_penalty: 1.0,
             stopping: Stopping::Heuristic,
-            length_limit: (0.0, 511), // 512 with the start symbol
+            length_limit: (0.0, 511), // 512 with the start token
             rules: Some(OutputRules {
                 banned: vec![59_513],
                 renormalised: true,
@@ -268,7 +266,7 @@ mod tests {
         let mut expected = opus();
         expected.rules.as_mut().unwrap().renormalised = false;
         assert_eq!(read(OPUS, None).unwrap(), expected);
-        // an absent entry is 0 for transformers' TranslatorConfig, but a null one forces nothing
+        // for transformers' TranslatorConfig an absent key means 0, but null forces nothing
         let entry = r#""forced_eos_token_id": 0,"#;
         assert!(OPUS.contains(entry));
         assert_eq!(read(&OPUS.replace(entry, ""), None).unwrap(), expected);
@@ -296,13 +294,13 @@ mod tests {
         assert_eq!(read(r#"{"early_stopping": true}"#).stopping, Stopping::Early);
         assert_eq!(read(r#"{"early_stopping": "never"}"#).stopping, Stopping::Exact);
         assert_eq!(read(r#"{"max_length": 9, "max_new_tokens": 30}"#).length_limit, (0.0, 30));
-        // Tokens that `generate` of transformers 4.57.1 adds to the start token, with a model that never ends.
+        // New tokens that `generate` of transformers 4.57.1 produces with a model that never ends.
         for (length, new) in [(19, 18), (20, 20), (21, 20), (22, 21)] {
             let text = format!(r#"{{"max_length": {length}}}"#);
             assert_eq!(read(&text).length_limit, (0.0, new), "{text}");
         }
         assert_eq!(read(r#"{"length_penalty": 0.6}"#).length_penalty, 0.6);
-        // neither the end symbol, which cannot be banned, nor neutral settings
+        // neither the end token, which cannot be banned, nor neutral settings
         let rules =
             read(r#"{"bad_words_ids": [[7], [0], [9]], "repetition_penalty": 1, "min_length": 0}"#).rules;
         assert_eq!(rules.unwrap().banned, [7, 9]);
@@ -313,7 +311,7 @@ mod tests {
         assert_eq!(read(r#"{"min_length": 9, "min_new_tokens": 2}"#).rules.unwrap().shortest, 2);
     }
 
-    /// A forced end token takes the last place; a translation that is one token shorter ended by itself at an end token.
+    /// A forced end token takes the last place, so a translation that is one token shorter ended with an end token of its own.
     #[test]
     fn translations_are_cut_if_no_end_token_of_their_own_fits_into_the_limit() {
         let folder = tempfile::tempdir().unwrap();

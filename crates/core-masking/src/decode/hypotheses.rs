@@ -1,25 +1,24 @@
-//! The hypotheses of one sentence: which go on, which are finished, and when the search may end.
+//! Hypotheses of one sentence: which continue, which are finished, and when the search stops.
 use super::{BeamSearch, OutputRules, Stopping, Translation};
 
-/// One way to go on: a hypothesis of the beam and a token.
+/// A possible continuation: a hypothesis of the beam and a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
-    /// Rank: the log-probability of the whole hypothesis, in nats; in greedy search the logit of the token.
+    /// Log-probability of the whole hypothesis in nats; in greedy search, the logit of the token.
     pub rank: f32,
-    /// The hypothesis that is continued.
+    /// Index of the hypothesis that is continued.
     pub beam: usize,
     /// The token that it is continued with.
     pub token: u32,
 }
 
-/// A hypothesis that is not finished.
 #[derive(Debug, Clone)]
 struct Running {
     tokens: Vec<u32>,
     rank: f32,
 }
 
-/// Everything the search knows about one sentence.
+/// Search state of one sentence.
 #[derive(Debug)]
 pub(super) struct Hypotheses {
     start: u32,
@@ -31,7 +30,7 @@ pub(super) struct Hypotheses {
     done: bool,
 }
 
-/// A hypothesis that ends with the end symbol, or at the greatest length.
+/// A hypothesis that ended with the end token or at the maximum length.
 #[derive(Debug)]
 struct Finished {
     tokens: Vec<u32>,
@@ -39,7 +38,7 @@ struct Finished {
 }
 
 impl Hypotheses {
-    /// The empty hypothesis; after the first step there are as many as the beam is wide.
+    /// Starts with one empty hypothesis; after the first step there are as many as the beam is wide.
     pub(super) fn new(limit: usize, start: u32) -> Self {
         Self {
             start,
@@ -52,17 +51,16 @@ impl Hypotheses {
         }
     }
 
-    /// The newest token of each hypothesis.
     pub(super) fn last_tokens(&self) -> impl Iterator<Item = i64> + '_ {
         self.running.iter().map(|hypothesis| i64::from(*hypothesis.tokens.last().unwrap_or(&self.start)))
     }
 
-    /// Rank of each hypothesis, as for [`Candidate`].
+    /// Returns the rank of each hypothesis, as in [`Candidate`].
     pub(super) fn ranks(&self) -> impl Iterator<Item = f32> + '_ {
         self.running.iter().map(|hypothesis| hypothesis.rank)
     }
 
-    /// Tokens that hypotheses may not go on with, each behind the place of its hypothesis.
+    /// Returns the tokens that hypotheses must not continue with, each after the index of its hypothesis.
     pub(super) fn forbidden(&self, rules: &OutputRules, end: u32) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
         if rules.shortest > self.steps {
@@ -79,24 +77,23 @@ impl Hypotheses {
         all
     }
 
-    /// Which hypothesis of the step before each one continues.
+    /// Returns for each hypothesis the index of the one it continues, in the previous step.
     pub(super) fn origins(&self) -> &[usize] {
         &self.origins
     }
 
-    /// Returns true if the search of this sentence has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.done
     }
 
-    /// The best finished hypothesis, without a score in greedy search.
+    /// Returns the best finished hypothesis, without a score in greedy search.
     pub(super) fn best(self, search: &BeamSearch) -> Translation {
         let nothing = Finished { tokens: Vec::new(), score: f64::NEG_INFINITY };
         let Finished { tokens, score } = self.finished.into_iter().next().unwrap_or(nothing);
         Translation { tokens, score: (!search.is_greedy()).then_some(score), steps: self.steps }
     }
 
-    /// Takes one step; `candidates` are sorted, best first, and `length` counts the tokens after it.
+    /// Takes one step. `candidates` are sorted, best first; `length` counts tokens after this step.
     pub(super) fn advance(
         &mut self,
         search: &BeamSearch,
@@ -113,7 +110,7 @@ impl Hypotheses {
         let mut origins = Vec::with_capacity(search.beam);
         for (place, candidate) in candidates.iter().enumerate() {
             if candidate.token == end {
-                // As in transformers and fairseq, an end below the beam's width is not kept.
+                // As in transformers and fairseq, an end ranked below the beam width is discarded.
                 if place < search.beam {
                     self.finish(search, candidate.beam, None, candidate.rank, length);
                 }
@@ -122,14 +119,14 @@ impl Hypotheses {
                 origins.push(candidate.beam);
             }
         }
-        // Where fewer words are possible, the rest of the beam is impossible.
+        // If there are fewer candidates, impossible hypotheses fill the beam.
         continued.resize_with(search.beam, || Running { tokens: Vec::new(), rank: f32::NEG_INFINITY });
         origins.resize(search.beam, 0);
         (self.running, self.origins) = (continued, origins);
         self.done = self.may_stop(search, length);
     }
 
-    /// At the greatest length every hypothesis ends: with the end symbol, at no cost, or as it stands.
+    /// Finishes every hypothesis at the maximum length: with a forced end token that costs nothing, or as it is.
     fn finish_all(
         &mut self,
         search: &BeamSearch,
@@ -159,12 +156,12 @@ impl Hypotheses {
 
     fn finish(&mut self, search: &BeamSearch, beam: usize, token: Option<u32>, rank: f32, length: usize) {
         if rank == f32::NEG_INFINITY {
-            return; // fills the beam where there are fewer possible hypotheses than it is wide
+            return; // it only fills the beam
         }
         let mut tokens = self.running[beam].tokens.clone();
         tokens.extend(token);
         let score = f64::from(rank) / (length as f64).powf(search.length_penalty);
-        // Behind its equals: of two hypotheses with one score the earlier is kept.
+        // after equal scores: of two hypotheses with equal scores the earlier is kept
         let place = self.finished.partition_point(|other| other.score >= score);
         self.finished.insert(place, Finished { tokens, score });
         self.finished.truncate(search.beam);
@@ -176,13 +173,13 @@ impl Hypotheses {
             return true;
         }
         let Some(worst) = self.finished.get(search.beam - 1) else { return false };
-        // greedy search ends with its first end symbol
+        // greedy search ends with its first end token
         if search.stopping == Stopping::Early || search.is_greedy() {
             return true;
         }
         let longest = match search.stopping {
             Stopping::Heuristic => length,
-            // The best that can still come adds tokens at no cost, as many as the penalty rewards.
+            // The best possible continuation adds tokens at no cost, as many as the penalty rewards.
             _ if search.length_penalty > 0.0 => self.limit,
             _ => length + 1,
         };
@@ -212,11 +209,11 @@ mod tests {
         let ends = [candidate(0, END, -3.0), candidate(1, END, -4.0), candidate(0, 6, -5.0)];
         sentence.advance(&search, &ends, 2, END, false);
         assert!(sentence.is_finished());
-        // one word and the end: -3 / 2
+        // one token and the end: -3 / 2
         assert_eq!(sentence.best(&search), Translation { tokens: vec![5], score: Some(-1.5), steps: 2 });
     }
 
-    /// Two hypotheses finish, of which the worse scores -2.5 / 2 = -1.25; the best unfinished one has -2.75.
+    /// Two hypotheses finish, and the worse scores -2.5 / 2 = -1.25; the best unfinished one has -2.75.
     #[test]
     fn each_way_of_stopping_waits_for_something_else() {
         let stopped = |stopping, unfinished| {
@@ -234,16 +231,16 @@ mod tests {
             sentence.is_finished()
         };
         assert!(stopped(Stopping::Early, -2.75));
-        // as it stands -2.75 / 2 = -1.375; at the greatest length, without further cost, -2.75 / 4 = -0.6875
+        // now -2.75 / 2 = -1.375; at the maximum length, without further cost, -2.75 / 4 = -0.6875
         assert!(stopped(Stopping::Heuristic, -2.75));
         assert!(!stopped(Stopping::Exact, -2.75));
-        // -2.25 / 2 = -1.125 beats -1.25 as it stands
+        // now -2.25 / 2 = -1.125, which beats -1.25
         assert!(!stopped(Stopping::Heuristic, -2.25));
         // -5.5 / 4 = -1.375
         assert!(stopped(Stopping::Exact, -5.5));
     }
 
-    /// Start 9, then 5 6 5: behind 5 came 6, and behind 6 5 nothing yet.
+    /// Start 9, then 5 6 5: after 5 came 6, and after 6 5 nothing yet.
     #[test]
     fn sequences_are_not_said_twice_and_the_end_comes_late_enough() {
         let search = search(1, Stopping::Early);

@@ -1,4 +1,4 @@
-//! Keys and values of a decoder in single precision on a CPU.
+//! Key-value cache of a decoder in single precision on a CPU.
 use tch::{Kind, Tensor};
 
 use super::lanes::{LaneLayout, PackedKeyValue, Seen};
@@ -8,29 +8,29 @@ use crate::gates::Gate;
 use crate::translator::{DecoderMemory, Reader};
 use crate::{Attention, GatedModel, Translator, to_vec};
 
-/// Keys and values of all decoder layers. Keys never move: a hypothesis knows where those of its past are.
+/// Keys and values of all decoder layers. They never move: each hypothesis stores where its past is.
 pub(super) struct LaneMemory {
     layers: Vec<Layer>,
     source_length: usize, // padding included
     sources: Vec<Source>, // of the sentences still in the batch
-    pasts: Vec<Vec<u32>>, // [sentence * hypothesis]: its row in each step, the newest last
+    pasts: Vec<Vec<u32>>, // [sentence * hypothesis]: its row in each step, oldest first
 }
 
 struct Layer {
     source: PackedKeyValue,     // [sentence of the first step * source length]
-    steps: Vec<PackedKeyValue>, // of each the rows that were in the batch
+    steps: Vec<PackedKeyValue>, // per step, for the rows that were in the batch
 }
 
 #[derive(Clone, Copy)]
 struct Source {
-    /// Sentence of the first step.
+    /// Index of the sentence in the first step.
     sentence: usize,
-    /// Tokens that are not padding.
+    /// Number of tokens without padding.
     tokens: usize,
 }
 
 impl LaneMemory {
-    /// `memory`: encoder states `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
+    /// Computes keys and values of `memory`, encoder states `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`.
     pub(super) fn new(model: &Translator, memory: &Tensor, source_bias: &Tensor) -> Self {
         let layer = |layer| {
             let attention = model.layers.module(Attention::EncDec, layer);
@@ -99,7 +99,7 @@ impl Memory for LaneMemory {
     }
 }
 
-/// Keys and values of `x`, `[.., position, d_model]`.
+/// Packs keys and values of `x`, `[.., position, d_model]`.
 fn keys_values(attention: &MultiHeadAttention, x: &Tensor) -> PackedKeyValue {
     let [key, value] = [&attention.key, &attention.value].map(|map| {
         let (width, _) = map.size();
@@ -108,8 +108,8 @@ fn keys_values(attention: &MultiHeadAttention, x: &Tensor) -> PackedKeyValue {
     PackedKeyValue { key, value }
 }
 
-/// Attention of `x` to what `show` shows to each of its rows, with `biases` on the scores, as in [`LaneLayout::attend`]; `x` and
-/// the result are `[sentence, hypothesis, d_model]`.
+/// Attends from each row of `x` to what `show` shows it, with `biases` on the scores, as in [`LaneLayout::attend`]. `x` and the result are
+/// `[sentence, hypothesis, d_model]`.
 fn attend<'a>(
     attention: &MultiHeadAttention,
     x: &Tensor,

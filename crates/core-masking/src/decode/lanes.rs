@@ -1,24 +1,23 @@
-//! Attention of single queries on a CPU, computed for eight heads at once.
+//! Vectorised attention of single queries on a CPU: eight heads at once.
 //!
-//! In a step of decoding each hypothesis has one query. libtorch's kernel makes a matrix product of each sentence and head, so
-//! small that it takes longer to prepare than to compute. Here the numbers of eight heads lie beside each other, as the lanes of
-//! a vector, and each instruction works on all of them.
+//! In a decoding step each hypothesis has one query. libtorch's kernel multiplies matrices per sentence and head, so small that the
+//! overhead exceeds the computation. Here the numbers of eight heads are interleaved as the lanes of a vector, and each instruction
+//! processes eight heads.
 use pulp::{Arch, NullaryFnOnce};
 use tch::Tensor;
 
 use crate::to_vec;
 
-/// Heads beside each other: numbers of single precision in 256 bits.
+/// Heads per vector: single precision in 256 bits.
 const LANES: usize = 8;
 
-/// Vectors of a sum that are held in registers; those of a head are filled up with zeros to whole blocks.
+/// Vectors of a sum that are held in registers; heads are padded with zeros to whole blocks of this size.
 const HELD: usize = 4;
 
-/// A number of each of eight heads.
+/// One number per head.
 type Lanes = [f32; LANES];
 
-/// Layout of the numbers of a position: those of the first eight heads, place by place, then those of the next eight.
-/// Lanes without a head are 0, and so are places beyond the width of heads.
+/// Memory layout of a position: the first eight heads, dimension by dimension, then the next eight. Unused lanes and dimensions are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaneLayout {
     pub(super) heads: usize,
@@ -32,14 +31,12 @@ pub(super) struct Packed {
     of_position: usize,
 }
 
-/// Keys and values.
 #[derive(Debug)]
 pub(super) struct PackedKeyValue {
     pub(super) key: Packed,
     pub(super) value: Packed,
 }
 
-/// Keys and values that a query attends to.
 #[derive(Debug, Default)]
 pub(super) struct Seen<'a> {
     keys: Vec<&'a [Lanes]>,
@@ -47,27 +44,27 @@ pub(super) struct Seen<'a> {
 }
 
 impl LaneLayout {
-    /// Vectors of eight heads.
+    /// Vectors per group of eight heads.
     fn of_group(self) -> usize {
         self.d_head.next_multiple_of(HELD)
     }
 
-    /// Vectors of a position.
+    /// Vectors per position.
     fn of_position(self) -> usize {
         self.heads.div_ceil(LANES) * self.of_group()
     }
 
-    /// Numbers of a position as a tensor has them; 1 where there are no heads, so that there is something to divide by.
+    /// Numbers per position in a tensor; 1 without heads, as a divisor.
     fn width(self) -> usize {
         (self.heads * self.d_head).max(1)
     }
 
-    /// Bytes of a position.
+    /// Bytes per position.
     pub(super) fn bytes(self) -> u64 {
         (self.of_position() * size_of::<Lanes>()) as u64
     }
 
-    /// Lays out the positions of `numbers`, `[.., heads * d_head]`, times a factor.
+    /// Packs `numbers`, `[.., heads * d_head]`, times a factor.
     pub(super) fn pack(self, numbers: &Tensor, factor: f32) -> Packed {
         let given: Vec<f32> = to_vec(numbers);
         let of_position = self.of_position();
@@ -87,12 +84,12 @@ impl LaneLayout {
         Packed { numbers, of_position }
     }
 
-    /// Context of each query.
+    /// Computes the head outputs for each query.
     ///
     /// - `queries`: `[.., heads * d_head]`
-    /// - `divisor`: of the scores
-    /// - `biases`: of each head on its scores, one for each key that a query sees, in the same order; `[keys, heads]`
-    /// - `show`: adds what a query sees, counted from 0; one key at least
+    /// - `divisor`: divides the scores
+    /// - `biases`: added to the scores, for each key that a query sees, in order, and head; `[keys, heads]`
+    /// - `show`: adds the keys and values that a query, counted from 0, sees; at least one
     /// - returns the shape of `queries`
     pub(super) fn attend<'a>(
         self,
@@ -104,7 +101,7 @@ impl LaneLayout {
         let packed = self.pack(queries, (divisor as f32).recip());
         let biases = biases.map(|biases| Self { d_head: 1, ..self }.pack(biases, 1.0));
         let (shape, mut contexts) = (queries.size(), vec![0.0; queries.numel()]);
-        // compiled for each set of vector instructions
+        // compiled for each instruction set
         let (queries, biases) = (&packed, biases.as_ref());
         Arch::new().dispatch(Attention { layout: self, queries, biases, show, contexts: &mut contexts });
         Tensor::from_slice(&contexts).view(&shape[..])
@@ -118,14 +115,13 @@ impl Packed {
 }
 
 impl<'a> Seen<'a> {
-    /// Adds a position.
     pub(super) fn add(&mut self, memory: &'a PackedKeyValue, place: usize) {
         self.keys.push(memory.key.position(place));
         self.values.push(memory.value.position(place));
     }
 }
 
-/// All queries of a step: a value, so that it is compiled as a whole for the instructions that it is called with.
+/// All queries of a step; a value, so that its call is compiled as a whole for an instruction set.
 struct Attention<'q, F> {
     layout: LaneLayout,
     queries: &'q Packed,
@@ -150,13 +146,13 @@ impl<'a, F: Fn(usize, &mut Seen<'a>)> NullaryFnOnce for Attention<'_, F> {
             for (number, context) in context.chunks_mut(LANES * d_head).enumerate() {
                 let group = number * of_group..(number + 1) * of_group;
                 weights.clear();
-                // not `extend`, which would be compiled apart and without these instructions
+                // not `extend`, which would be compiled separately, without these instructions
                 for key in &seen.keys {
                     weights.push(product(&query[group.clone()], &key[group.clone()]));
                 }
                 if let Some(biases) = self.biases {
                     for (key, score) in weights.iter_mut().enumerate() {
-                        // one number in the first of a group's vectors
+                        // each group has one number, in its first vector
                         let bias = &biases.position(key)[number * HELD];
                         (0..LANES).for_each(|lane| score[lane] += bias[lane]);
                     }
@@ -173,7 +169,6 @@ impl<'a, F: Fn(usize, &mut Seen<'a>)> NullaryFnOnce for Attention<'_, F> {
     }
 }
 
-/// The scalar product of each head.
 #[inline(always)]
 fn product(query: &[Lanes], key: &[Lanes]) -> Lanes {
     let mut sum = [0.0; LANES];
@@ -185,7 +180,7 @@ fn product(query: &[Lanes], key: &[Lanes]) -> Lanes {
     sum
 }
 
-/// Makes of each score the exponential of its distance to the greatest one of its head; returns their sums.
+/// Replaces each score by the exponential of its difference to the maximum of its head; returns the sums.
 #[inline(always)]
 fn exponentiate(scores: &mut [Lanes]) -> Lanes {
     let mut greatest = [f32::NEG_INFINITY; LANES];
@@ -204,7 +199,7 @@ fn exponentiate(scores: &mut [Lanes]) -> Lanes {
     total
 }
 
-/// Writes the sum of values, from vector `first` of each on, times their weights.
+/// Writes the weighted sum of the values' vectors from `first` on.
 #[inline(always)]
 fn add_up(weights: &[Lanes], values: &[&[Lanes]], first: usize, sum: &mut [Lanes]) {
     let (blocks, _) = sum.as_chunks_mut::<HELD>();
@@ -222,17 +217,16 @@ fn add_up(weights: &[Lanes], values: &[&[Lanes]], first: usize, sum: &mut [Lanes
     }
 }
 
-/// e^x of a number that is not above 0, to a few units in the last place; below -87 it is that of -87, which is 1.6e-38.
+/// Returns e^x for x ≤ 0, to a few units in the last place; below -87 it returns e^-87, 1.6e-38.
 ///
-/// 2ⁿ eʳ, where n is x / ln 2 rounded, with a Taylor series for eʳ. Unlike the standard library's, it is compiled to vector
-/// instructions.
+/// Computes 2ⁿ eʳ, where n is x / ln 2 rounded, with a Taylor series for eʳ. Unlike the standard library's function it can be vectorised.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// 1.5 * 2²³: what is added to it is rounded to a whole number, which then are the last bits.
+    /// 1.5 * 2²³: adding it rounds a number to an integer, stored in the last bits.
     const ROUND: f32 = 12_582_912.0;
-    /// ln 2 as two numbers, of which the first has so few digits that its multiples are exact (Cody and Waite 1980).
+    /// ln 2 as a sum of two numbers; the first has few enough digits that its multiples are exact (Cody and Waite 1980).
     const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
-    // NaN stays what it is, unlike in `f32::max`
+    // unlike `f32::max`, this keeps NaN
     let x = if x < -87.0 { -87.0 } else { x };
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
@@ -255,8 +249,8 @@ mod tests {
         ((Tensor::arange(count, (Kind::Double, Device::Cpu)) * step).sin() * 3.0).view(shape)
     }
 
-    /// Fewer heads than lanes, as many, more, and with a rest; widths with a rest too. Each query sees all keys but some, with a
-    /// bias on each in turn, or without.
+    /// Fewer heads than lanes, one full group, a full and a partial group, two full groups; d_head with and without padding. Each query
+    /// sees all but a few keys, with and without a bias.
     #[test]
     fn attention_is_that_of_libtorch() {
         for (heads, d_head) in [(3, 5), (8, 16), (11, 4), (16, 1)] {
@@ -311,7 +305,7 @@ mod tests {
         assert!(exp(f32::NAN).is_nan());
     }
 
-    /// Scores that exponentials of would overflow, and a NaN in one head alone.
+    /// Scores whose exponentials would overflow, and a NaN in one head only.
     #[test]
     fn great_scores_are_weighed_and_nan_is_not_hidden() {
         let layout = LaneLayout { heads: 2, d_head: 1 };

@@ -1,4 +1,4 @@
-//! Memory that a decoder attends to: the source, and the target so far.
+//! What a decoder attends to: the source, and the target so far.
 use tch::{Device, Kind, Tensor};
 
 use super::lane_memory::LaneMemory;
@@ -6,27 +6,26 @@ use super::tensor_memory::TensorMemory;
 use crate::translator::DecoderMemory;
 use crate::{GatedModel, Gates, Translator};
 
-/// Keys and values of the source, computed once, and of the target, appended to at each step, for all layers of a decoder.
-///
-/// Layers are counted from 0, and the first axis of each tensor is the sentences still in the batch.
+/// Key-value cache of all layers of a decoder: the source, computed once, and the target, extended in each step. Layers are counted from 0;
+/// the first axis of each tensor is the sentences still in the batch.
 pub(super) trait Memory: DecoderMemory {
-    /// Hypotheses of a sentence: one before the first step, then as many as the beam is wide.
+    /// Returns the hypotheses per sentence: one before the first step, then the beam width.
     fn hypotheses(&self) -> i64;
 
-    /// Makes room for one more position, that of the newest tokens.
+    /// Makes room for the newest tokens.
     fn extend(&mut self);
 
-    /// Hypothesis `i` of each sentence inherits the past of hypothesis `origins[i]`.
+    /// Makes hypothesis `i` of each sentence inherit the past of hypothesis `origins[i]`.
     fn reorder(&mut self, origins: &[&[usize]]);
 
-    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
+    /// Keeps the sentences `rows` only, in this order.
     fn keep(&mut self, rows: &[usize]);
 }
 
-/// An empty target and this source.
+/// Creates the cache for this source, with an empty target.
 ///
 /// - `memory`: encoder states `[sentence, source, d_model]`
-/// - `source_bias`: `[sentence, 1, 1, source]`; what it hides stands on the right
+/// - `source_bias`: `[sentence, 1, 1, source]`; padding is on the right
 pub(super) fn memory(
     model: &Translator,
     beam: usize,

@@ -1,9 +1,8 @@
 //! Batched beam search with a key-value cache.
 //!
-//! A sentence's hypotheses, one before the first step and `beam` after it, lie beside each other, `[sentence, hypothesis,
-//! d_model]`, and attend to keys and values that never move: which of them belong to a hypothesis is written down apart
-//! ([`memory`]). Encoder states and their keys are computed once for a sentence, not for each hypothesis. Finished sentences
-//! leave the batch.
+//! Hypotheses are a second axis, `[sentence, hypothesis, d_model]`: one per sentence before the first step, then `beam`. The beam is
+//! reordered without moving keys and values: which of them belong to a hypothesis is stored separately ([`memory`]). Encoder states and
+//! their keys are computed once per sentence, not per hypothesis. Finished sentences leave the batch.
 mod generation_config;
 mod hypotheses;
 mod lane_memory;
@@ -28,13 +27,13 @@ use step::Step;
 pub enum Stopping {
     /// As soon as `beam` hypotheses are finished (fairseq's default, `early_stopping=True` in transformers).
     Early,
-    /// When `beam` finished hypotheses are at least as good as any that can still come: the best unfinished
-    /// log-probability, divided by the greatest length, is no better (`early_stopping="never"`).
+    /// When the best unfinished log-probability, divided by the maximum length, is no better than the worst of `beam` finished hypotheses,
+    /// so that no hypothesis can improve on them (`early_stopping="never"`).
     Exact,
-    /// When `beam` hypotheses are finished and the best unfinished one would score no better if it ended as it stands,
-    /// although a positive length penalty lets it improve (`early_stopping=False`, the default of transformers 5:
-    /// <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/generation/utils.py#L3374>; version 4
-    /// takes hypotheses into account that ended in the same step, and so may go on for a while).
+    /// When `beam` hypotheses are finished and the best unfinished one would score no better if it ended now, although a positive length
+    /// penalty lets it improve (`early_stopping=False`, the default of transformers 5:
+    /// <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/generation/utils.py#L3374>; version 4 also considers
+    /// hypotheses that ended in this step, and so may continue for a while).
     Heuristic,
 }
 
@@ -45,18 +44,18 @@ pub struct OutputRules {
     pub banned: Vec<u32>,
     /// True if the probabilities of all other tokens are scaled to sum to 1 again.
     pub renormalised: bool,
-    /// True if a translation of the greatest length must end with the end symbol, which then costs nothing.
+    /// True if a translation of maximum length must end with the end token, which then costs nothing.
     pub end_forced: bool,
-    /// The token that each translation begins with, at no cost, if it is prescribed.
+    /// Optional first token of each translation, at no cost.
     pub begin: Option<u32>,
-    /// Tokens of a sequence that no translation may hold twice, the start symbol being its first; 0 forbids none.
+    /// Size of n-grams, counting the start token, that must not repeat in a translation; 0 allows repetition.
     pub ngram: usize,
-    /// Tokens before which the end symbol may not come.
+    /// Minimum number of tokens before the end token.
     pub shortest: usize,
 }
 
 impl OutputRules {
-    /// Rules of a model that is trained here: no padding, and a forced end if the configuration names one.
+    /// Returns the rules for models trained here: no padding, and a forced end if the configuration names an end token.
     pub fn of(config: &TranslatorConfig) -> Self {
         Self {
             banned: vec![config.pad_token_id],
@@ -67,36 +66,36 @@ impl OutputRules {
     }
 }
 
-/// Settings of a search for translations.
+/// Beam search settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BeamSearch {
-    /// Hypotheses kept for a sentence; 1 is greedy search.
+    /// Beam width; 1 is greedy search.
     pub beam: usize,
-    /// The exponent α of the length in score = log-probability / lengthᵅ; the end symbol counts.
+    /// The exponent α of the length in score = log-probability / lengthᵅ; the end token counts.
     pub length_penalty: f64,
     /// When the search of a sentence ends.
     pub stopping: Stopping,
-    /// The longest translation, as `ratio * source tokens + offset`; the end symbol counts on both sides.
+    /// Maximum length, as `ratio * source tokens + offset`; the end token counts on both sides.
     pub length_limit: (f64, usize),
-    /// Which tokens may be generated; `None` is [`OutputRules::of`] the model.
+    /// Which tokens may be generated; `None` means [`OutputRules::of`] the model.
     pub rules: Option<OutputRules>,
 }
 
 /// The best hypothesis of a sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Translation {
-    /// Target tokens, without start and end symbol.
+    /// Target tokens, without start and end token.
     pub tokens: Vec<u32>,
-    /// Log-probability divided by the length penalty; absent in greedy search, which compares logits and sums up no vocabulary.
+    /// Log-probability divided by the length penalty; absent in greedy search, which compares logits and needs no normalisation.
     pub score: Option<f64>,
-    /// Steps that the search took for this sentence.
+    /// Number of steps that the search took for this sentence.
     pub steps: usize,
 }
 
 impl BeamSearch {
     /// Translates a batch.
     ///
-    /// - `sources`: token ids of each sentence, the end symbol last
+    /// - `sources`: token ids of each sentence, the end token last
     /// - `gates`: one row, or one for each sentence
     ///
     /// # Errors
@@ -126,7 +125,6 @@ impl BeamSearch {
         })
     }
 
-    /// The sentences as tensors.
     pub(crate) fn batch(&self, model: &Translator, sources: &[&[u32]]) -> Result<TokenBatch, Error> {
         for source in sources {
             model.check_length("source", source.len())?;
@@ -134,12 +132,11 @@ impl BeamSearch {
         Ok(TokenBatch::new(sources, model.config().pad_token_id, model.options()))
     }
 
-    /// Returns true if one hypothesis is kept for a sentence.
     fn is_greedy(&self) -> bool {
         self.beam == 1
     }
 
-    /// The greatest number of target tokens for `source` tokens, end symbol included on both sides.
+    /// Returns the maximum number of target tokens for `source` tokens; the end token counts on both sides.
     pub fn limit(&self, config: &TranslatorConfig, source: usize) -> usize {
         let (ratio, offset) = self.length_limit;
         let wanted = ((ratio * source as f64) as usize).saturating_add(offset);
@@ -151,27 +148,25 @@ impl BeamSearch {
         self.rules.as_ref().map_or_else(|| OutputRules::of(config).end_forced, |rules| rules.end_forced)
     }
 
-    /// Returns true if a translation of `tokens` target tokens ends because it reached `limit`: without the end token, or with one that
-    /// the search forced. The limit counts the end token, `tokens` does not.
+    /// Returns true if a translation of `tokens` target tokens ended because it reached `limit`: without the end token, or with a forced
+    /// one. The limit counts the end token, `tokens` does not.
     pub fn is_cut(&self, config: &TranslatorConfig, tokens: usize, limit: usize) -> bool {
         tokens + usize::from(self.is_end_forced(config)) >= limit
     }
 
-    /// Returns the bytes that a sentence of `source` tokens takes on its way through encoder and decoder if its translation has the
-    /// maximum length; `bytes`: of a number.
+    /// Returns the maximum bytes that a sentence of `source` tokens needs in encoder and decoder, with `bytes` bytes per number.
     pub fn sentence_bytes(&self, config: &TranslatorConfig, bytes: u64, source: usize) -> u64 {
         let width = config.d_model as u64;
-        // Query, key, value, their products, the residual stream and the feed-forward block before and after its
-        // nonlinearity.
+        // Query, key, value, their products, the residual stream and the feed-forward layer before and after its activation.
         let encoder = source as u64 * (8 * width + 2 * config.encoder_ffn_dim as u64);
         let (beam, step) = (self.beam as u64, KEYS_AT_ONCE as u64);
-        // Logits and log-probabilities, in single precision at least.
+        // Logits and log-probabilities, at least in single precision.
         let logits = beam * config.target_vocabulary() as u64 * 2 * bytes.max(4);
-        // Keys and values of a position: as tensors, or in lanes.
+        // Keys and values of a position: as tensors or in lanes.
         let LayerShape { heads, d_head, .. } = config.layout().module(Attention::DecDec, 0).shape;
         let layout = LaneLayout { heads, d_head: d_head as usize };
         let position = (width * bytes).max(layout.bytes());
-        // Those of source and target, in whole steps, and the one tensor of them that grows; biases.
+        // Keys and values of source and target, in whole steps, and the one tensor that is being extended; biases.
         let [source, target] =
             [source, self.limit(config, source)].map(|tokens| (tokens as u64).next_multiple_of(step));
         let layers = 2 * config.decoder_layers as u64;
@@ -180,10 +175,10 @@ impl BeamSearch {
         (encoder + biases) * bytes + positions * position + logits
     }
 
-    /// Translations of sentences by their encoder states.
+    /// Translates sentences from their encoder states.
     ///
     /// - `memory`: `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
-    /// - `limits`: the greatest number of target tokens of each sentence
+    /// - `limits`: the maximum number of target tokens of each sentence
     pub(crate) fn search(
         &self,
         model: &Translator,
@@ -206,7 +201,7 @@ impl BeamSearch {
             for (&index, candidates) in active.iter().zip(candidates) {
                 sentences[index].advance(self, &candidates, length, end, end_forced);
             }
-            // first, since a sentence that ends with its first token never had a whole beam
+            // first, since a sentence that ends with its first token never had a full beam
             let kept = without(active.len(), |row| sentences[active[row]].is_finished());
             if kept.len() < active.len() {
                 step.keep(&kept);
@@ -219,8 +214,7 @@ impl BeamSearch {
     }
 }
 
-/// The rows that stay when some leave, in their new order: the last ones take the places of those that leave, so that all
-/// others need not move.
+/// Returns the rows that stay, in their new order: rows from the end fill the gaps, so that all others need not move.
 fn without(rows: usize, leaves: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut kept: Vec<usize> = (0..rows).collect();
     let mut place = 0;

@@ -1,50 +1,48 @@
-//! The output layer of a decoder, a tile of the vocabulary at a time.
+//! The output layer of a decoder, computed in tiles of the vocabulary.
 //!
-//! Products with a whole table of embeddings write rows so far apart that a CPU waits for its page tables: in tiles they
-//! take half to three quarters of the time, and the logits of a tile are summed up while caches hold them.
+//! Products with a whole embedding table write rows so far apart that a CPU waits for its page tables. In tiles they take half to three
+//! quarters of the time, and the logits of a tile are summed while they are cached.
 use tch::{Device, Kind, Tensor};
 
 use super::OutputRules;
 use crate::loss::log_sum_exp;
 use crate::product;
 
-/// Tokens whose maximum is taken at once before the search for the best ones.
+/// Tokens per block: the search for the best tokens first compares the maxima of blocks.
 pub(super) const BLOCK: i64 = 64;
 
-/// Tokens of a tile on a CPU; whole blocks.
+/// Tokens per tile on a CPU, a multiple of the block size.
 const TILE: i64 = 1_024;
 
-/// A part of the vocabulary.
 struct Tile {
     weight: Tensor,         // [tokens, d_model]
     bias: Option<Tensor>,   // [tokens]; absent if it is 0
-    banned: Option<Tensor>, // [banned], places in the tile
+    banned: Option<Tensor>, // [banned], indices in the tile
     tokens: i64,
 }
 
-/// The output layer, with the tokens that may not be generated.
 pub(super) struct OutputLayer {
     tiles: Vec<Tile>,
-    width: i64, // of a tile, in whole blocks
+    width: i64, // of a tile, a multiple of the block size
     renormalised: bool,
     normalised: bool,
 }
 
-/// Unnormalised log-probabilities of all tokens after each row.
+/// Logits of all tokens for each row.
 pub(super) struct Logits {
-    /// `[tile, row, token]`; `-inf` for banned tokens, and for those beyond the vocabulary, with which the last tile is filled up.
+    /// `[tile, row, token]`; `-inf` for banned tokens and for the padding of the last tile.
     pub(super) tiles: Tensor,
-    /// `[row]`: what is subtracted from logits to make log-probabilities of them; absent where it was not asked for.
+    /// `[row]`: the log-sum-exp, which turns logits into log-probabilities; absent if it was not asked for.
     pub(super) normaliser: Option<Tensor>,
 }
 
 impl OutputLayer {
     /// - `weight`: `[vocab, d_model]`; `bias`: `[vocab]`
-    /// - `normalised`: whether logits come with what makes log-probabilities of them, a sum over the vocabulary
+    /// - `normalised`: whether the log-sum-exp over the vocabulary is computed too
     pub(super) fn new(weight: &Tensor, bias: &Tensor, rules: &OutputRules, normalised: bool) -> Self {
         let vocabulary = weight.size()[0];
         let whole = (vocabulary + BLOCK - 1) / BLOCK * BLOCK;
-        // A GPU prefers few large products.
+        // A GPU is faster with few large products.
         let width = if weight.device() == Device::Cpu { whole.min(TILE) } else { whole };
         let bias = (bias.count_nonzero(0).int64_value(&[]) > 0).then_some(bias);
         let tile = |first: i64| {
@@ -63,14 +61,13 @@ impl OutputLayer {
         Self { tiles, width, renormalised: rules.renormalised, normalised }
     }
 
-    /// `hidden`: `[row, d_model]`; `forbidden`: further tokens, each in one row. Sums over a vocabulary are made in single
-    /// precision at least.
+    /// Computes the logits of `hidden`, `[row, d_model]`, at least in single precision; `forbidden`: further banned (row, token) pairs.
     pub(super) fn logits(&self, hidden: &Tensor, forbidden: &[(i64, i64)]) -> Logits {
         let kind = if hidden.kind() == Kind::Double { Kind::Double } else { Kind::Float };
         let size = [self.tiles.len() as i64, hidden.size()[0], self.width];
         let all = Tensor::empty(size, (kind, hidden.device()));
         let tiles = (0..).zip(&self.tiles);
-        // of each tile or of none
+        // of all tiles, or empty
         let mut sums: Vec<Tensor> =
             tiles.filter_map(|(place, tile)| self.fill(&all.get(place), tile, hidden)).collect();
         if !forbidden.is_empty() {
@@ -87,8 +84,7 @@ impl OutputLayer {
         Logits { tiles: all, normaliser }
     }
 
-    /// Writes the logits of a tile to `room`, `[row, token]`; returns the logarithm of the sum of their exponentials, `[row]`, if
-    /// it is asked for.
+    /// Writes the logits of a tile to `room`, `[row, token]`; returns their log-sum-exp, `[row]`, if asked for.
     fn fill(&self, room: &Tensor, tile: &Tile, hidden: &Tensor) -> Option<Tensor> {
         let mut logits = room.narrow(1, 0, tile.tokens);
         let beyond = self.width - tile.tokens;
@@ -123,8 +119,8 @@ mod tests {
         (found - expected).nan_to_num(0.0, None, None).abs().max().double_value(&[])
     }
 
-    /// In bfloat16 logits are those of the product in that precision, and their sums are made in single precision: not of 1,089
-    /// tokens whose rounded exponentials would add up to a multiple of 8.
+    /// In bfloat16, logits are products in bfloat16, but their exponentials are summed in single precision: in bfloat16 a sum over 1,089
+    /// tokens would be a multiple of 8.
     #[test]
     fn reduced_precision_is_summed_up_in_single() {
         let options = (Kind::Float, Device::Cpu);
@@ -141,7 +137,7 @@ mod tests {
             let whole = hidden.linear(&weight, Some(&bias)).to_kind(Kind::Float);
             let all = found.tiles.transpose(0, 1).flatten(1, 2).narrow(1, 0, TILE + 65);
             let others = |of: &Tensor| of.index_fill(1, &Tensor::from_slice(&[7_i64]), 0.0);
-            // tiles may add up in another order than the whole: a unit in the last of the 8 bits of numbers up to 64
+            // tiles may be summed in another order: one unit in the last of the 8 bits of numbers up to 64
             let gap = gap(&others(&all), &others(&whole));
             assert!(gap <= 0.5, "{gap}");
             assert!(all.select(1, 7).isinf().all().int64_value(&[]) == 1);
@@ -151,8 +147,8 @@ mod tests {
         }
     }
 
-    /// Three tiles, of which the last has 65 tokens; two tiles, of which the last is one banned token; and one that is no whole
-    /// block. With a bias and without.
+    /// Three tiles, the last with 65 tokens; two tiles, the last with one banned token; and one that is not a whole block. With and without
+    /// a bias.
     #[test]
     fn tiles_give_what_the_whole_vocabulary_gives() {
         let options = (Kind::Double, Device::Cpu);

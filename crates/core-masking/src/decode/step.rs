@@ -1,4 +1,4 @@
-//! One step of decoding: from the newest token of each hypothesis to the best ways to go on.
+//! One decoding step: from the newest token of each hypothesis to the best continuations.
 use tch::{Device, Kind, Tensor};
 
 use super::hypotheses::{Candidate, Hypotheses};
@@ -8,7 +8,7 @@ use super::{BeamSearch, OutputRules};
 use crate::translator::Translator;
 use crate::{Error, GatedModel, Gates, ModelDropout, to_vec};
 
-/// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
+/// State of decoding; the first axis of each tensor is the sentences still in the batch.
 pub(super) struct Step<'a> {
     pub(super) model: &'a Translator,
     beam: i64,
@@ -34,15 +34,14 @@ impl<'a> Step<'a> {
             beam: search.beam as i64,
             memory: memory(model, search.beam, states, source_bias, gates),
             gates: gates.share(),
-            // the best token of a single hypothesis is that of the greatest logit
+            // the best token of a single hypothesis has the largest logit, so no normalisation is needed
             output: OutputLayer::new(weight, bias, rules, !search.is_greedy()),
             rules,
             position: 0,
         }
     }
 
-    /// The `2 * beam` best continuations of each sentence, or all that are possible, best first: enough for `beam` that do not
-    /// end.
+    /// Returns the `2 * beam` best continuations of each sentence, best first, or all possible ones: enough for `beam` that do not end.
     pub(super) fn candidates(&mut self, running: &[&Hypotheses]) -> Result<Vec<Vec<Candidate>>, Error> {
         let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
         let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.ranks()).collect();
@@ -63,9 +62,9 @@ impl<'a> Step<'a> {
         self.best(&logits, &Tensor::from_slice(&scores).to_kind(kind).to_device(device))
     }
 
-    /// Decoder states of the newest tokens, `[sentence, hypothesis]`; returns `[sentence, hypothesis, d_model]`.
+    /// Computes decoder states of the newest tokens, `[sentence, hypothesis]`; returns `[sentence, hypothesis, d_model]`.
     fn hidden(&mut self, tokens: &Tensor) -> Tensor {
-        // One token for each hypothesis, all at the same position: the hypotheses take the place of the queries.
+        // One token per hypothesis, all at one position: hypotheses take the place of queries.
         let embedded = self.model.layers.embed_target(&tokens.view([-1, 1]), self.position);
         let x = embedded.view([-1, self.memory.hypotheses(), self.width()]);
         self.memory.extend();
@@ -76,9 +75,9 @@ impl<'a> Step<'a> {
         x
     }
 
-    /// The best continuations of each sentence, by the log-probability of the whole hypothesis, or by logit where logits come
-    /// without what makes log-probabilities of them. First the blocks with the greatest maxima are found, then the tokens in them.
-    /// Exact, since a token among the best `n` lies in a block among the best `n`.
+    /// Returns the best continuations of each sentence by log-probability of the whole hypothesis, or by logit if there is no normaliser.
+    /// First the blocks with the largest maxima are selected, then the tokens in them: exact, since one of the best `n` tokens is in one of
+    /// the best `n` blocks.
     ///
     /// `scores`: of the hypotheses so far, `[row]`
     fn best(&self, logits: &Logits, scores: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
@@ -110,11 +109,11 @@ impl<'a> Step<'a> {
         self.unpack(&scores, &tokens, &rows)
     }
 
-    /// The candidates of each sentence that are possible; all `[sentence, wanted]`.
+    /// Returns the possible candidates of each sentence; all arguments are `[sentence, wanted]`.
     fn unpack(&self, scores: &Tensor, tokens: &Tensor, rows: &Tensor) -> Result<Vec<Vec<Candidate>>, Error> {
         let wanted = scores.size()[1] as usize;
         let scores = to_vec::<f32>(scores);
-        // `topk` ranks NaN above every number and infinity above all others, so either is among the best.
+        // `topk` ranks NaN first, then infinity, so either is among the best.
         if scores.iter().any(|score| score.is_nan() || *score == f32::INFINITY) {
             return Err(Error::NotANumber);
         }
@@ -131,12 +130,12 @@ impl<'a> Step<'a> {
         Ok(candidates.chunks(wanted).map(of_sentence).collect())
     }
 
-    /// Hypothesis `i` of a sentence continues `origins[i]` of the step before.
+    /// Makes hypothesis `i` of a sentence continue `origins[i]` of the previous step.
     pub(super) fn reorder(&mut self, origins: &[&[usize]]) {
         self.memory.reorder(origins);
     }
 
-    /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
+    /// Keeps the sentences `rows` only, in this order.
     pub(super) fn keep(&mut self, rows: &[usize]) {
         self.memory.keep(rows);
         let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();

@@ -1,4 +1,4 @@
-//! Keys and values of a decoder as tensors, on any device and in any precision.
+//! Key-value cache of a decoder as tensors, on any device and in any precision.
 use tch::Tensor;
 
 use super::memory::Memory;
@@ -9,21 +9,20 @@ use crate::translator::{DecoderMemory, Reader, Translator};
 
 /// Keys and values of all decoder layers. The first axis of each tensor is the sentences still in the batch.
 ///
-/// Hypotheses of a sentence lie beside each other as the queries of one batch row. Which slots belong to which hypothesis is a
-/// bias, so that reordering the beam moves a few numbers and not the keys. The number of keys is always a multiple of [`KEYS_AT_ONCE`];
-/// those in excess are hidden by the biases.
+/// The hypotheses of a sentence are the queries of one batch row. A bias determines which slots belong to which hypothesis, so that
+/// reordering the beam moves few numbers and no keys. The number of keys is a multiple of [`KEYS_AT_ONCE`]; biases hide the padding.
 pub(super) struct TensorMemory {
     beam: i64,
     source: Vec<KeyValue>, // [sentence, heads, source, d_head]
     source_bias: Tensor,   // [sentence, 1, 1, source]
-    target: Vec<KeyValue>, // [sentence, heads, capacity, d_head]; those of all hypotheses, position by position
-    target_bias: Tensor, // [sentence, 1, hypothesis, capacity]: 0 where the slot is the hypothesis's own past
-    used: i64,           // slots
-    own_slots: Tensor,   // [1, 1, beam, beam]: the newest slots, each visible to its hypothesis alone
+    target: Vec<KeyValue>, // [sentence, heads, capacity, d_head]; all hypotheses, position by position
+    target_bias: Tensor,   // [sentence, 1, hypothesis, capacity]: 0 at the hypothesis's own past
+    used: i64,             // slots
+    own_slots: Tensor,     // [1, 1, beam, beam]: makes each newest slot visible to its hypothesis only
 }
 
 impl TensorMemory {
-    /// `memory`: encoder states `[sentence, source, d_model]`.
+    /// Computes keys and values of `memory`, encoder states `[sentence, source, d_model]`.
     pub(super) fn new(model: &Translator, beam: i64, memory: &Tensor, source_bias: &Tensor) -> Self {
         let padding = -memory.size()[1] & (KEYS_AT_ONCE - 1);
         let padded = |kv: KeyValue| KeyValue {
@@ -50,7 +49,7 @@ impl TensorMemory {
         }
     }
 
-    /// Room for [`KEYS_AT_ONCE`] more positions.
+    /// Makes room for [`KEYS_AT_ONCE`] more positions.
     fn grow(&mut self) {
         let more = KEYS_AT_ONCE * self.beam;
         for kv in &mut self.target {
@@ -66,7 +65,7 @@ impl TensorMemory {
         self.target_bias = Tensor::cat(&[bias, &hidden], 3);
     }
 
-    /// Writes the newest keys and values of a layer, `[sentence, heads, hypothesis, d_head]`, and returns all so far.
+    /// Writes the newest keys and values of a layer, `[sentence, heads, hypothesis, d_head]`; returns all so far.
     fn append(&mut self, layer: usize, newest: &KeyValue) -> KeyValue {
         let written = self.hypotheses();
         let write = |all: &Tensor, new: &Tensor| {
@@ -77,13 +76,13 @@ impl TensorMemory {
         KeyValue { key: write(&target.key, &newest.key), value: write(&target.value, &newest.value) }
     }
 
-    /// `[sentence, 1, hypothesis, slots]`, for the slots that [`append`](Self::append) returns.
+    /// Returns the bias of the slots that [`append`](Self::append) returns, `[sentence, 1, hypothesis, slots]`.
     fn target_bias(&self) -> Tensor {
         self.target_bias.narrow(3, 0, self.visible())
     }
 
-    /// Distances from the newest position to those of the visible slots, `[1, slots]`: one slot for the first position and one for
-    /// each hypothesis afterwards.
+    /// Returns the distances from the newest position to the visible slots, `[1, slots]`. The first position has one slot, later ones have
+    /// one per hypothesis.
     fn distances(&self) -> Tensor {
         let position = |slot: i64| (slot + self.beam - 1) / self.beam;
         let newest = position(self.used - 1);
@@ -91,7 +90,7 @@ impl TensorMemory {
         Tensor::from_slice(&distances).to_device(self.target_bias.device()).unsqueeze(0)
     }
 
-    /// Used slots, rounded up to whole steps of the kernel.
+    /// Returns the number of used slots, rounded up to whole steps of the kernel.
     fn visible(&self) -> i64 {
         (self.used + KEYS_AT_ONCE - 1) / KEYS_AT_ONCE * KEYS_AT_ONCE
     }
@@ -145,7 +144,7 @@ impl Memory for TensorMemory {
         self.target_bias = flat.index_select(0, &rows).view([origins.len() as i64, 1, -1, capacity]);
     }
 
-    // Only what changes its place is copied, within tensors that are the memory's own; those that left keep their room.
+    // Copies only moved sentences, in place; slots of finished sentences stay allocated.
     fn keep(&mut self, rows: &[usize]) {
         let (to, from): (Vec<i64>, Vec<i64>) =
             (0..).zip(rows).map(|(to, &from)| (to, from as i64)).filter(|(to, from)| to != from).unzip();

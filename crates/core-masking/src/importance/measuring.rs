@@ -1,4 +1,4 @@
-//! One forward and, where gradients are asked for, one backward pass over a batch.
+//! Rankings of heads from one forward pass over a batch and, for gradients, one backward pass.
 use std::collections::{BTreeMap, BTreeSet};
 
 use heads::{Measure, Needs};
@@ -8,33 +8,32 @@ use super::{HeadMeans, Measured, Terms};
 use crate::gates::RecordedWeights;
 use crate::{Attention, AttentionRecord, Gates, HeadId, HeadLayout};
 
-/// Queries and keys of the attention modules of one type.
+/// Which queries and keys of the attention modules of one type count.
 #[derive(Debug)]
 pub struct Attended {
-    /// `[batch, query]`, true at positions that are no padding.
+    /// `[batch, query]`, true at real positions, false at padding.
     pub queries: Tensor,
-    /// Broadcasts to `[batch, 1, query, key]`, true at keys that the query sees: of each layer, or one for all layers.
+    /// True at keys that a query sees, per layer or once for all layers; broadcasts to `[batch, 1, query, key]`.
     pub visible: Vec<Tensor>,
-    /// `[batch, key]`, true at keys that are left out of confidence.
+    /// `[batch, key]`, true at keys that confidence ignores.
     pub excluded: Tensor,
     /// True if the last layer's [`Measure::Token`] is divided by the number of examples.
     pub last_by_example: bool,
-    /// The example that each row of the batch belongs to, `[batch]`, if some have several rows.
+    /// Example of each row, `[batch]`; `None` if every row is an example.
     pub examples: Option<Tensor>,
 }
 
-/// A batch to be measured.
 pub(crate) struct Measuring<'a> {
-    /// One row: where derivatives are taken.
+    /// Gates at which derivatives are taken, one row.
     pub(crate) gates: &'a Gates,
     pub(crate) modules: &'a BTreeMap<Attention, Attended>,
     pub(crate) measures: &'a BTreeSet<Measure>,
-    /// The heads that are measured: those that the model has.
+    /// Layout of the heads that are measured.
     pub(crate) layout: &'a HeadLayout,
 }
 
 impl Measuring<'_> {
-    /// `losses` computes the loss of each example under given gates, `[batch]`.
+    /// Runs the passes; `losses` computes the loss of each example under given gates, `[batch]`.
     pub(crate) fn run(&self, losses: impl Fn(&Gates) -> Tensor) -> Measured {
         let [record, contexts, residuals] = [(); 3].map(|()| AttentionRecord::default());
         let leaves = self.leaves();
@@ -70,7 +69,7 @@ impl Measuring<'_> {
         no_grad(|| self.reduce(&found))
     }
 
-    /// Gates that require a gradient, by attention type: `[layers, batch, heads]`, or `[layers, batch, heads, query]`.
+    /// Returns gates that require a gradient, by attention type: `[layers, batch, heads]`, or `[layers, batch, heads, query]`.
     fn leaves(&self) -> BTreeMap<Attention, Tensor> {
         let by_query = self.measures.iter().any(|measure| measure.entry().needs == Needs::QueryGateGradients);
         let leaf = |(attention, gates): (Attention, Tensor)| {
@@ -121,36 +120,33 @@ impl Measuring<'_> {
     }
 }
 
-/// Tensors that measures are made of, by attention type and layer.
+/// Tensors that rankings are computed from, by attention type and layer.
 #[derive(Debug, Default)]
 struct Found {
-    /// Gradients of the gates of all layers.
+    /// Gradients with respect to the gates of all layers.
     of_gates: BTreeMap<Attention, Tensor>,
     weights: RecordedWeights,
-    /// Gradients of the weights.
+    /// Gradients with respect to attention weights.
     of_weights: RecordedWeights,
     contexts: RecordedWeights,
     residuals: RecordedWeights,
 }
 
-/// Sums of a layer's heads.
 #[derive(Debug)]
 pub(crate) struct Sums {
     values: Vec<f64>,
     squares: Option<Vec<f64>>,
-    /// Derivatives of each head.
+    /// Derivatives that are needed one by one, by head.
     derivatives: Option<Vec<Vec<f64>>>,
-    /// Number of their terms.
     count: f64,
 }
 
 impl Sums {
-    /// `values`: `[heads]`
     fn new(values: &Tensor, count: f64) -> Self {
         Self { values: crate::to_vec(values), squares: None, derivatives: None, count }
     }
 
-    /// Of a term for each segment: `[segments, heads]`.
+    /// Sums one term per segment and head, `[segments, heads]`.
     pub(crate) fn of_segments(terms: &Tensor) -> Self {
         let sum = |terms: &Tensor| terms.sum_dim_intlist(0, false, Kind::Double);
         let squares = Some(crate::to_vec(&sum(&terms.square())));
@@ -165,10 +161,9 @@ impl Sums {
 }
 
 impl Attended {
-    /// Sums of a layer's heads.
+    /// Sums a ranking's terms for the heads of a layer, which is counted from 0.
     ///
-    /// - `source`: the gradient of a layer's gates, or its attention weights, or their gradient
-    /// - the layer is counted from 0, and comes with the number of layers
+    /// `source`: the tensor that [`Needs`] names, for this layer
     fn sum(&self, measure: Measure, source: &Tensor, (layer, layers): (usize, usize)) -> Sums {
         let examples = self.examples() as f64;
         let queries = || self.queries.sum(Kind::Double).double_value(&[]);
@@ -216,7 +211,7 @@ impl Attended {
         (values * real).sum_dim_intlist([0_i64, 2].as_slice(), false, None)
     }
 
-    /// The first row of each example, `[examples]`.
+    /// Returns the first row of each example, `[examples]`.
     pub(crate) fn first_rows(&self) -> Tensor {
         let rows = self.queries.size()[0];
         let example_of: Vec<i64> = self.examples.as_ref().map_or_else(|| (0..rows).collect(), crate::to_vec);
@@ -225,14 +220,12 @@ impl Attended {
         Tensor::from_slice(&first).to_device(self.queries.device())
     }
 
-    /// Number of examples.
     fn examples(&self) -> i64 {
         let rows = self.queries.size()[0];
         self.examples.as_ref().map_or(rows, |of_rows| of_rows.max().int64_value(&[]) + 1)
     }
 
-    /// Derivatives of the loss of each example, `[examples, heads]`, of those of rows: `[batch, heads]`, or
-    /// `[batch, heads, query]`.
+    /// Sums derivatives of rows, `[batch, heads]` or `[batch, heads, query]`, by example: `[examples, heads]`.
     fn by_example(&self, wide: Tensor) -> Tensor {
         let by_row = if wide.dim() == 3 { wide.sum_dim_intlist(2, false, None) } else { wide }; // [batch, heads]
         match &self.examples {
@@ -244,15 +237,14 @@ impl Attended {
         }
     }
 
-    /// Keys that queries of a layer see.
     fn visible(&self, layer: usize) -> &Tensor {
         &self.visible[layer.min(self.visible.len() - 1)]
     }
 
-    /// `weights`: `[batch, heads, query, key]`.
+    /// Sums the normalised entropy of `weights`, `[batch, heads, query, key]`.
     fn normalised_entropy(&self, weights: &Tensor, layer: usize) -> Sums {
         let visible = self.visible(layer).sum_dim_intlist(3, false, Kind::Double); // [batch or 1, 1, query or 1]
-        let most = visible.log(); // the entropy of a query that looks everywhere alike
+        let most = visible.log(); // entropy of uniform attention
         let share = entropy(weights) / most.clamp_min(f64::MIN_POSITIVE); // [batch, heads, query]
         let spreads = self.queries.unsqueeze(1).logical_and(&visible.gt(1.0)); // [batch, 1, query]
         let sums =
@@ -261,7 +253,7 @@ impl Attended {
     }
 }
 
-/// In nats, of each row: `[batch, heads, query, key]` to `[batch, heads, query]`.
+/// Returns the entropy of each row in nats: `[batch, heads, query, key]` to `[batch, heads, query]`.
 fn entropy(weights: &Tensor) -> Tensor {
     -weights.xlogy(weights).sum_dim_intlist(3, false, None)
 }

@@ -1,8 +1,8 @@
-//! Worth of single heads, without masking them: Michel et al. (2019), Section 4.1, and scores to compare with it.
+//! Rankings of single heads without masking them: Michel et al. (2019), Section 4.1, and other criteria to compare with it.
 //!
-//! Equation 2, `I_h = E_x |∂L(x)/∂ξ_h|`, takes one forward and one backward pass: gates of one row for each example make
-//! row b of the gradient that of example b. Gates of one entry for each query give what the authors' code computes, the
-//! product of context and its gradient at each position. Scores of attention weights come from a record of them.
+//! Equation 2, `I_h = E_x |∂L(x)/∂ξ_h|`, takes one forward and one backward pass: with one row of gates per example, row b of the gradient
+//! belongs to example b. With one gate per query, the gradient is what the authors' code computes, the product of head output and its
+//! gradient at each position. Criteria based on attention weights record them.
 mod measuring;
 mod scores;
 
@@ -13,5 +13,5 @@ pub use measuring::Attended;
 pub(crate) use measuring::{Measuring, Sums};
 pub use scores::{HeadMeans, HeadScores, Terms};
 
-/// Sums of heads, by measure.
+/// Sums for each head, by ranking.
 pub type Measured = BTreeMap<Measure, HeadMeans>;

@@ -1,39 +1,39 @@
-//! One number for each head, and what is made of it.
+//! Rankings: one number per head.
 use std::collections::BTreeMap;
 
 use heads::Measure;
 
 use crate::{Attention, HeadId};
 
-/// One number for each head of a model, or of a part of it.
+/// A ranking: one number per head of a model, or of part of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HeadScores(BTreeMap<HeadId, f64>);
 
 impl HeadScores {
-    /// The score of a head, if it has one.
+    /// Returns the number of a head.
     pub fn get(&self, head: HeadId) -> Option<f64> {
         self.0.get(&head).copied()
     }
 
-    /// Heads with their scores, in the order of heads.
+    /// Returns heads and numbers, in the order of heads.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (HeadId, f64)> + '_ {
         self.0.iter().map(|(&head, &score)| (head, score))
     }
 
-    /// The same heads with other scores.
+    /// Changes the numbers.
     pub fn map(&self, change: impl Fn(HeadId, f64) -> f64) -> Self {
         self.iter().map(|(head, score)| (head, change(head, score))).collect()
     }
 
-    /// The sum of the scores of its attention module, for each head.
+    /// Replaces the number of each head by the sum over its attention module.
     pub fn summed_by_module(&self) -> Self {
         let mut sums: BTreeMap<(Attention, usize), f64> = BTreeMap::new();
         self.iter().for_each(|(head, score)| *sums.entry(head.module()).or_default() += score);
         self.map(|head, _| sums[&head.module()])
     }
 
-    /// Divided by the l2 norm of the layer's scores, each attention type and layer by itself (Molchanov et al. 2017, as
-    /// Michel et al. 2019, Section 4.1, use it). A layer whose scores are all 0 stays so.
+    /// Divides by the l2 norm of each layer, separately for each attention type and layer (Molchanov et al. 2017, as used by Michel et al.
+    /// 2019, Section 4.1). A layer of zeros is left unchanged.
     pub fn normalised_by_layer(&self) -> Self {
         let mut squares: BTreeMap<(Attention, usize), f64> = BTreeMap::new();
         for (head, score) in self.iter() {
@@ -45,7 +45,7 @@ impl HeadScores {
         })
     }
 
-    /// The heads by increasing score, those to be masked first in front; heads that tie are in the order of heads.
+    /// Returns the heads in ascending order, so that those to be masked come first; ties keep the order of heads.
     pub fn ascending(&self) -> Vec<HeadId> {
         let mut heads: Vec<(HeadId, f64)> = self.iter().collect();
         heads.sort_by(|(_, left), (_, right)| left.total_cmp(right)); // stable
@@ -55,25 +55,25 @@ impl HeadScores {
 
 impl FromIterator<(HeadId, f64)> for HeadScores {
     fn from_iter<I: IntoIterator<Item = (HeadId, f64)>>(scores: I) -> Self {
-        // 0.0 and -0.0 are a tie, which `total_cmp` would not see.
+        // 0.0 and -0.0 tie, although `total_cmp` distinguishes them.
         Self(scores.into_iter().map(|(head, score)| (head, score + 0.0)).collect())
     }
 }
 
-/// Terms of a head, summed up.
+/// Summed terms of a head.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Terms {
     /// Their sum.
     pub sum: f64,
-    /// The sum of their squares, if they are of segments, which are independent of each other.
+    /// The sum of their squares; `None` unless the terms come from independent segments.
     pub squares: Option<f64>,
     /// Their number.
     pub count: f64,
-    /// Derivatives that the terms are squares of, where they are needed one by one: of examples, and at last of batches.
+    /// Derivatives whose squares are the terms, if needed one by one: of examples, and in the end of batches.
     pub derivatives: Vec<f64>,
 }
 
-/// The terms of each head: what parts of a split are added up by.
+/// Terms of each head, which add up over parts of a split.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HeadMeans(BTreeMap<HeadId, Terms>);
 
@@ -88,22 +88,21 @@ impl HeadMeans {
         total.derivatives.extend(derivatives);
     }
 
-    /// Adds what another part of the split gave.
+    /// Adds the terms of another part of the split.
     pub fn merge(&mut self, other: &Self) {
         for (&head, terms) in &other.0 {
             self.add(head, terms.clone());
         }
     }
 
-    /// The terms of a head.
+    /// Returns the terms of a head.
     pub fn terms(&self, head: HeadId) -> Option<&Terms> {
         self.0.get(&head)
     }
 
-    /// Sums over a whole split, which count as one term, where a measure is not a mean: [`Measure::FisherBatches`],
-    /// [`Measure::ActivationNorm`].
+    /// Completes rankings that are not means over a split but a single term: [`Measure::FisherBatches`], [`Measure::ActivationNorm`].
     ///
-    /// `order`: the place in the split of each example, in the order in which they were added
+    /// `order`: the position of each example in the split, in the order in which examples were added
     #[must_use]
     pub fn of_split(self, measure: Measure, order: &[usize]) -> Self {
         let whole = |sum, derivatives| Terms { sum, squares: None, count: 1.0, derivatives };
@@ -119,17 +118,17 @@ impl HeadMeans {
         Self(self.0.into_iter().map(|(head, terms)| (head, finish(terms))).collect())
     }
 
-    /// Sum over number of terms; 0 for a head without any.
+    /// Returns sum / number of terms; 0 for a head without terms.
     pub fn means(&self) -> HeadScores {
         let mean = |terms: &Terms| if terms.count > 0.0 { terms.sum / terms.count } else { 0.0 };
         self.0.iter().map(|(&head, terms)| (head, mean(terms))).collect()
     }
 }
 
-/// Examples of a batch of Kwon et al. (2022), Section 6.1.
+/// Batch size of Kwon et al. (2022), Section 6.1.
 const BATCH: usize = 32;
 
-/// Derivatives in the order of the split; `order` has the place of each example there.
+/// Returns derivatives in the order of the split; `order` is the position of each example in it.
 fn placed(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
     assert_eq!(derivatives.len(), order.len(), "one derivative for each example");
     let mut placed: Vec<(usize, f64)> = order.iter().copied().zip(derivatives.iter().copied()).collect();
@@ -137,7 +136,7 @@ fn placed(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
     placed.into_iter().map(|(_, derivative)| derivative).collect()
 }
 
-/// Means over consecutive examples, whose places in the split are `order`.
+/// Returns means over batches of consecutive examples, whose positions in the split are `order`.
 fn mean_by_batch(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
     let mean = |batch: &[f64]| batch.iter().sum::<f64>() / batch.len() as f64;
     placed(derivatives, order).chunks(BATCH).map(mean).collect()
@@ -155,7 +154,7 @@ mod tests {
         heads.iter().map(ToString::to_string).collect()
     }
 
-    /// (3, 4) has norm 5; (5, 12) has norm 13; zeros stay.
+    /// (3, 4) has norm 5; (5, 12) has norm 13; zeros are unchanged.
     #[test]
     fn each_layer_of_each_type_is_divided_by_its_own_norm() {
         let all = scores(&[
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!(all.normalised_by_layer(), expected);
     }
 
-    /// 3 + 4 and 5 + 1: the second module goes first, as a whole.
+    /// The sums are 3 + 4 and 5 + 1: the second module is masked first, as a whole.
     #[test]
     fn a_module_goes_as_a_whole() {
         let of = [("self:1:1", 3.0), ("self:1:2", 4.0), ("self:2:1", 5.0), ("self:2:2", 1.0)];
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(names(&all.ascending()), expected);
     }
 
-    /// (1 + 2) / 2 terms and 4 / 1 term: the mean of all is 7/3, not the mean of means.
+    /// Sums of (1 + 2) over 2 terms and 4 over 1 term: the mean is 7/3, not the mean of means.
     #[test]
     fn parts_are_weighted_by_their_terms() {
         let head: HeadId = "self:1:1".parse().unwrap();
@@ -211,8 +210,8 @@ mod tests {
         assert_eq!(whole.means().get(head), Some(7.0 / 3.0));
     }
 
-    /// 33 examples, added from the last to the first: of 32 the mean is 16.5, and the 33rd is a batch of its own. The size of an
-    /// activation is the root of the sum, 5 for 9 + 16.
+    /// 33 examples, added from the last to the first: the mean of the first 32 is 16.5, and the 33rd is a batch. The activation norm is the
+    /// root of the sum, 5 for 9 + 16.
     #[test]
     fn sums_over_a_split_do_not_depend_on_the_order_of_its_examples() {
         let head: HeadId = "self:1:1".parse().unwrap();

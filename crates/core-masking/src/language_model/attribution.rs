@@ -1,8 +1,8 @@
-//! Direct logit attribution: what each head adds to the difference between the logits of two tokens by itself, and not through later
-//! layers. Wang et al. (2023), Section 3.1, <https://arxiv.org/abs/2211.00593>.
+//! Direct logit attribution: what each head adds directly, not through later layers, to the difference between the logits of two tokens.
+//! Wang et al. (2023), Section 3.1, <https://arxiv.org/abs/2211.00593>.
 //!
-//! With the scales of norms held as they are, the difference is a sum over embeddings, heads, biases and feed-forward blocks. Where
-//! logits are capped (Gemma 2), it is the one before the cap, which is not linear.
+//! With the scales of norms held constant, the difference is a sum over embeddings, heads, biases and feed-forward layers. If logits are
+//! capped (Gemma 2), it is taken before the cap, which is not linear.
 use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
@@ -10,46 +10,46 @@ use crate::importance::Sums;
 use crate::model::tolerance;
 use crate::{Attention, GatedModel, Gates, HeadId, HeadMeans, ModelDropout};
 
-/// Two tokens at one place of a text.
+/// Two tokens to compare at one position of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contrast {
     /// Row of the text in its batch.
     pub row: usize,
-    /// The position that they are predicted from, counted from 0.
+    /// Position that predicts them, counted from 0.
     pub position: usize,
-    /// The right token.
+    /// The correct token.
     pub token: u32,
-    /// The other one.
+    /// The token it is compared with.
     pub other: u32,
 }
 
-/// Parts of differences between logits, in double precision.
+/// Contributions to logit differences, in double precision.
 #[derive(Debug)]
 pub struct Attribution {
-    /// Parts of the heads that each layer has, `[contrasts, kept]`.
+    /// Contributions of the remaining heads of each layer, `[contrasts, kept]`.
     pub heads: Vec<Tensor>,
-    /// All other parts, `[contrasts, 2 + 2 * layers]`: of the embeddings and of the last norm's bias, then of each layer's biases behind
-    /// attention and of its feed-forward block.
+    /// All other contributions, `[contrasts, 2 + 2 * layers]`: the embeddings, the last norm's bias, then for each layer the biases of its
+    /// attention and its feed-forward layer.
     pub others: Tensor,
-    /// The logit of the right token minus that of the other, `[contrasts]`: the sum of all parts.
+    /// The logit of the correct token minus the logit of the other, `[contrasts]`: the sum of all contributions.
     pub differences: Tensor,
 }
 
-/// A layer at the positions of contrasts.
+/// Values of a layer at the positions of contrasts.
 struct Passage {
-    context: Tensor,  // gated, [contrasts, kept * d_head]
-    merged: Tensor,   // by W_o, [contrasts, d_model]
-    attended: Tensor, // the residual stream behind attention, [contrasts, d_model]
-    leaving: Tensor,  // [contrasts, d_model]
+    context: Tensor,  // gated head outputs, [contrasts, kept * d_head]
+    merged: Tensor,   // output of W_o, [contrasts, d_model]
+    attended: Tensor, // the residual stream after attention, [contrasts, d_model]
+    leaving: Tensor,  // output of the layer, [contrasts, d_model]
 }
 
 impl LanguageModel {
-    /// Parts of the logit differences of a batch's contrasts, of which there must be some.
+    /// Splits the logit differences of a batch's contrasts, at least one, into contributions.
     ///
-    /// `gates`: of one row; their replacements, if any, of one row, or of each example of the batch
+    /// `gates`: one row; their replacements have one row, or one per example of the batch
     ///
     /// # Panics
-    /// If the parts do not sum to the differences: a part of the model is not known here.
+    /// If the contributions do not sum to the differences: the model has a part that this function does not know.
     pub fn attribution(&self, batch: &PredictionBatch, gates: &Gates) -> Attribution {
         no_grad(|| self.attributed(batch, gates))
     }
@@ -117,7 +117,7 @@ impl LanguageModel {
         found
     }
 
-    /// Parts of each head, over the contrasts of a batch.
+    /// Returns the contributions of each head over the contrasts of a batch.
     pub(super) fn attributed_to_heads(&self, batch: &PredictionBatch, gates: &Gates) -> HeadMeans {
         let mut means = HeadMeans::default();
         if batch.contrasts.is_empty() {
@@ -135,7 +135,7 @@ impl LanguageModel {
 }
 
 impl Attribution {
-    /// The greatest gap between the sum of all parts and the difference, as a share of the sum of their sizes.
+    /// Returns the maximum gap between the sum of contributions and the difference, relative to the sum of absolute contributions.
     pub fn gap(&self) -> f64 {
         let parts: Vec<&Tensor> = self.heads.iter().chain([&self.others]).collect();
         let parts = Tensor::cat(&parts, 1); // [contrasts, parts]

@@ -1,53 +1,52 @@
-//! Texts whose tokens are predicted, as tensors.
+//! Texts whose tokens are predicted, as batches.
 use tch::{Device, Kind, Tensor};
 
 use super::Contrast;
 use crate::loss::cross_entropy;
 
-/// A stretch of text.
+/// A window of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
-    /// Its tokens, at least two.
+    /// Tokens, at least two.
     pub tokens: &'a [u32],
-    /// Tokens at its beginning that are not predicted, at least one: context, such as those that the window before has
-    /// predicted.
+    /// Number of tokens at the start that are context and not predicted, at least one; the previous window may have predicted them.
     pub context: usize,
 }
 
-/// Windows, padded to the longest.
+/// A batch of windows, padded to the longest.
 #[derive(Debug)]
 pub struct PredictionBatch {
-    /// Input of the model: all tokens of a window but its last one, `[batch, position]`.
+    /// Model input: all tokens of a window except the last, `[batch, position]`.
     pub(super) ids: Tensor,
     /// True at tokens, false at padding, `[batch, position]`.
     pub(super) real: Tensor,
     /// Tokens to be predicted, row after row, `[predictions]`.
     pub(super) labels: Tensor,
-    /// Where each of these is predicted from, in `[batch * position]`.
+    /// Position that predicts each label, an index into `[batch * position]`.
     places: Tensor,
-    /// The row of each prediction.
+    /// Row of each prediction.
     rows: Tensor,
-    /// Questions of the rows, if these are choices.
+    /// Multiple-choice questions that the rows belong to.
     pub choices: Option<ChoiceRows>,
-    /// Tokens in which choices of two part.
+    /// Tokens in which the two choices of a question differ.
     pub contrasts: Vec<Contrast>,
-    /// True if [`LanguageModel::sweep`](super::LanguageModel::sweep) gives, instead of nats, the logits by which each token falls short of
-    /// the most probable one: 0 for a token that greedy search chooses.
+    /// True if [`LanguageModel::sweep`](super::LanguageModel::sweep) returns, instead of nats, the gap between each token's logit and the
+    /// largest: 0 if greedy decoding chooses the token.
     pub shortfalls: bool,
 }
 
-/// Rows that are the choices of questions: those of a question stand side by side.
+/// Multiple-choice questions, whose choices are consecutive rows.
 #[derive(Debug)]
 pub struct ChoiceRows {
-    /// The question of each row, counted from 0, `[batch]`.
+    /// Question of each row, counted from 0, `[batch]`.
     pub(super) example_of_row: Tensor,
-    /// The row of each choice, `[questions, most choices]`; any row where a question has fewer.
+    /// Row of each choice, `[questions, most choices]`; any row where a question has fewer choices.
     rows: Tensor,
-    /// 0 at choices, `-inf` where a question has fewer, `[questions, most choices]`.
+    /// 0 at choices, `-inf` where a question has fewer choices, `[questions, most choices]`.
     missing: Tensor,
     /// Divisor of the nats of each row, `[batch]`.
     lengths: Tensor,
-    /// The right choice of each question, `[questions]`.
+    /// Index of the correct choice of each question, `[questions]`.
     answers: Tensor,
 }
 
@@ -79,23 +78,23 @@ impl PredictionBatch {
         }
     }
 
-    /// Number of predictions.
+    /// Returns the number of predictions.
     pub fn predictions(&self) -> usize {
         self.labels.numel()
     }
 
-    /// Windows and positions of the batch, padding included.
+    /// Returns the number of windows and of positions, padding included.
     pub fn size(&self) -> [i64; 2] {
         let size = self.ids.size();
         [size[0], size[1]]
     }
 
-    /// Hidden states that predictions are made from: `[predictions, d_model]` of `[batch, position, d_model]`.
+    /// Selects the hidden states that predictions are made from: `[predictions, d_model]` of `[batch, position, d_model]`.
     pub(super) fn predicting(&self, hidden: &Tensor) -> Tensor {
         hidden.flatten(0, 1).index_select(0, &self.places)
     }
 
-    /// Sums over the predictions of each window: `[batch]` of `[predictions]`.
+    /// Sums over the predictions of each window: `[predictions]` to `[batch]`.
     pub fn by_row(&self, nats: &Tensor) -> Tensor {
         Tensor::zeros([self.ids.size()[0]], (nats.kind(), nats.device())).index_add(0, &self.rows, nats)
     }
@@ -103,11 +102,11 @@ impl PredictionBatch {
 
 impl ChoiceRows {
     /// - `counts`: the number of choices of each question, in the order of rows
-    /// - `answers`: the place of the right one, counted from 0
-    /// - `lengths`: what the nats of each row are divided by: 1, or the length of the choice in characters
+    /// - `answers`: the index of the correct choice
+    /// - `lengths`: divisor of the nats of each row: 1, or the length of the choice in characters
     ///
     /// # Panics
-    /// If the counts do not add up to the number of lengths, or there are not as many answers.
+    /// If the counts do not add up to the number of lengths, or the numbers of questions and answers differ.
     pub fn new(counts: &[usize], answers: &[usize], lengths: &[f64], (kind, device): (Kind, Device)) -> Self {
         assert_eq!(counts.iter().sum::<usize>(), lengths.len(), "rows of all questions");
         assert_eq!(counts.len(), answers.len(), "an answer to each question");
@@ -131,14 +130,14 @@ impl ChoiceRows {
         }
     }
 
-    /// Log-probability of each choice, divided by its length, `[questions, most choices]`, from the nats of each row,
+    /// Returns the log-probability of each choice, divided by its length, `[questions, most choices]`, from the nats of each row,
     /// `[batch]`.
     pub fn scores(&self, nats: &Tensor) -> Tensor {
         let scores = -(nats / &self.lengths);
         scores.index_select(0, &self.rows.flatten(0, 1)).view_as(&self.rows) + &self.missing
     }
 
-    /// Cross-entropy of the right choice, in nats, `[questions]`.
+    /// Returns the cross-entropy of the correct choice in nats, `[questions]`.
     pub(super) fn cross_entropy(&self, nats: &Tensor) -> Tensor {
         cross_entropy(&self.scores(nats), &self.answers)
     }

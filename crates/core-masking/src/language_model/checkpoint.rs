@@ -1,4 +1,4 @@
-//! Language models' folders as they come, and models that begin anew.
+//! Loading language models, and creating new ones.
 use std::path::Path;
 
 use families::TensorFile;
@@ -11,13 +11,10 @@ use crate::storage::unpack;
 use crate::{Error, GatedModel, ModelConfig, Weights};
 
 impl LanguageModel {
-    /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases. The last map of each
-    /// sublayer is smaller by the square root of the number of sublayers: Radford et al. (2019), Section 2.3.
+    /// Creates new weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases. The last map of each sublayer is
+    /// divided by the square root of the number of sublayers: Radford et al. (2019), Section 2.3.
     ///
-    /// Draws from libtorch's global generator, seeded here.
-    ///
-    /// # Errors
-    /// If the configuration is impossible.
+    /// Draws from libtorch's global generator, seeded here. Fails if the configuration is impossible.
     pub fn random(config: LanguageConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
         config.validate().map_err(|fault| Error::file(Path::new("config.json"), fault))?;
         let sublayers = 2.0 * config.num_hidden_layers as f64;
@@ -32,7 +29,7 @@ impl LanguageModel {
                 let scale = if last.iter().any(|last| last == name) { sublayers.sqrt().recip() } else { 1.0 };
                 Tensor::randn(shape, options) * (config.initializer_range * scale)
             }
-            _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a normalisation
+            _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a norm
             _ => Tensor::zeros(shape, options),
         };
         let weights = Weights::drawn(config.inventory(), seed, initial);
@@ -40,16 +37,13 @@ impl LanguageModel {
     }
 
     /// Loads a Hugging Face folder: `config.json` and `model.safetensors`, or shards of it.
-    ///
-    /// # Errors
-    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
         let config = LanguageConfig::read(&folder.join("config.json"))?;
         let family = config.family;
         let is_unused = |name: &str| family.unused.iter().any(|end| is_called(name, end));
         let rename = |name: &str| (!is_unused(name)).then(|| family.names.with_prefix(name));
         let mut file = TensorFile::open_folder(folder)?.renamed(rename)?;
-        // Folders may repeat the embeddings as the output layer that is tied to them, or have them under that name alone.
+        // Folders may repeat tied embeddings as the output layer, or contain them under that name only.
         let (inventory, output) = (config.inventory(), config.output());
         if config.tie_word_embeddings {
             file.alias(&config.embeddings().0, &output.0);

@@ -1,4 +1,4 @@
-//! Greedy continuation of texts, with a cache of keys and values: to time decoding, and to see what a masked model says.
+//! Greedy decoding with a key-value cache: to time decoding, and to see what a masked model generates.
 use tch::{Tensor, no_grad};
 
 use super::LanguageModel;
@@ -10,25 +10,24 @@ use crate::{Attention, Error, Gates, ModelDropout, to_vec};
 /// When a continuation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Before one of the symbols that texts end with: [`ends`](super::LanguageConfig::ends).
+    /// Before an end token: [`ends`](super::LanguageConfig::ends).
     AtEnd,
-    /// With the last token that is asked for.
+    /// After `count` tokens.
     Never,
 }
 
 impl LanguageModel {
-    /// The most probable next token, again and again, of texts of one length.
+    /// Continues texts of one length greedily; returns the new tokens of each.
     ///
-    /// - `prompts`: tokens of each text, all of one length
-    /// - `count`: tokens to be made at the most
+    /// - `prompts`: tokens of each text
+    /// - `count`: maximum number of new tokens
     /// - `gates`: one row, or one for each text
-    /// - returns what is made of each text
     ///
     /// # Errors
-    /// If the texts become longer than the model's positions, hold a token that it does not have, or it computes NaN.
+    /// If the texts become longer than the model's positions, a token is unknown, or the model computes NaN.
     ///
     /// # Panics
-    /// If prompts are empty or of several lengths, or `gates` has another number of rows.
+    /// If a prompt is empty, prompts differ in length, or `gates` has another number of rows.
     pub fn continue_greedily(
         &self,
         prompts: &[&[u32]],
@@ -64,7 +63,7 @@ impl LanguageModel {
         Ok(made.into_iter().map(cut).collect())
     }
 
-    /// `ids`: `[batch, position]`.
+    /// Generates up to `count` tokens after `ids`, `[batch, position]`.
     fn extend(&self, ids: &Tensor, count: usize, stop: Stop, gates: &Gates) -> Result<Vec<Vec<u32>>, Error> {
         let (batch, length) = ids.size2().unwrap_or_default();
         let room = |layer: &Block| layer.attention.room(batch, length + count as i64, self.options());
@@ -92,9 +91,9 @@ impl LanguageModel {
         Ok(made)
     }
 
-    /// Hidden state that the last of these positions predicts from: `[batch, d_model]`.
+    /// Returns the normalised hidden state at the last of these positions, `[batch, d_model]`.
     ///
-    /// `ids`: `[batch, position]`, behind those of the cache, which they join
+    /// `ids`: `[batch, position]`, after the cached positions; they join the cache
     fn step(&self, ids: &Tensor, cache: &mut Cache, gates: &Gates) -> Tensor {
         let (first, count) = (cache.used, ids.size()[1]);
         let (turns, mut x) = (self.turns(first, count), self.embed(ids, first, &ModelDropout::OFF));
@@ -105,7 +104,7 @@ impl LanguageModel {
             let gate = gates.of(Attention::SelfAttention, index);
             let mut attending = layer.attending(&x, count, layer.turns(&turns));
             let all = cache.append(index, first, &attending.memory);
-            // In the first pass each position sees those before it, later a single one sees all, as far as its layer sees.
+            // In the first pass each position sees earlier ones, later a single one sees all, within the layer's window.
             let bias = layer
                 .window
                 .filter(|&window| first == 0 && window < count)
@@ -124,7 +123,7 @@ impl LanguageModel {
         self.normalised(&x.narrow(1, count - 1, 1)).squeeze_dim(1)
     }
 
-    /// Multiply-adds of [`continue_greedily`](Self::continue_greedily) for one text, prompt included.
+    /// Returns the multiply-adds of [`continue_greedily`](Self::continue_greedily) for one text, prompt included.
     pub fn continuation_multiply_adds(&self, prompt: u64, count: u64) -> u64 {
         let first: u64 = self.layers.iter().map(|layer| layer.causal_multiply_adds(prompt)).sum();
         let later = |place| self.layers.iter().map(|layer| layer.step_multiply_adds(place)).sum::<u64>();
@@ -133,14 +132,14 @@ impl LanguageModel {
     }
 }
 
-/// Keys and values of all positions so far, and room for those to come: `[batch, key-value heads, positions, d_head]`.
+/// Key-value cache with room for positions to come: `[batch, key-value heads, positions, d_head]`.
 struct Cache {
     used: i64,
     layers: Vec<KeyValue>,
 }
 
 impl Cache {
-    /// Writes keys and values of positions from `first` on; returns those of all so far.
+    /// Writes keys and values of positions from `first` on; returns all so far.
     fn append(&self, layer: usize, first: i64, newest: &KeyValue) -> KeyValue {
         let write = |all: &Tensor, new: &Tensor| {
             all.narrow(2, first, new.size()[2]).copy_(new);
@@ -151,7 +150,7 @@ impl Cache {
     }
 }
 
-/// The last positions, as many as a layer sees.
+/// Returns the last positions, within the layer's window.
 fn nearest(KeyValue { key, value }: KeyValue, window: Option<i64>) -> KeyValue {
     let count = key.size()[2];
     let seen = window.map_or(count, |window| window.min(count));

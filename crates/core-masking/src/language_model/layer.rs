@@ -1,8 +1,8 @@
-//! What a causal pass through the blocks of a language model costs.
+//! Multiply-adds of a causal pass through the blocks of a language model.
 use crate::block::Block;
 
 impl Block {
-    /// Multiply-adds of one row of the batch: of `positions`, each of which sees itself and those before it.
+    /// Returns the multiply-adds of `positions` of one row, each of which sees itself and earlier ones.
     pub(super) fn causal_multiply_adds(&self, positions: u64) -> u64 {
         let seen: u64 = (1..=positions).map(|place| self.seen(place)).sum();
         self.attention.key_value_multiply_adds(positions)
@@ -11,7 +11,7 @@ impl Block {
             + positions * self.feed_forward.multiply_adds()
     }
 
-    /// Multiply-adds of one more position, the `place`-th, whose predecessors are cached.
+    /// Returns the multiply-adds of one more position, the `place`-th, when the earlier ones are cached.
     pub(super) fn step_multiply_adds(&self, place: u64) -> u64 {
         self.attention.key_value_multiply_adds(1)
             + self.attention.attend_multiply_adds(1, 0)
@@ -19,12 +19,12 @@ impl Block {
             + self.feed_forward.multiply_adds()
     }
 
-    /// Keys that the `place`-th position sees.
+    /// Returns the number of keys that the `place`-th position sees.
     fn seen(&self, place: u64) -> u64 {
         self.window.map_or(place, |window| place.min(window as u64))
     }
 
-    /// Multiply-adds of a query and a key.
+    /// Returns the multiply-adds per pair of query and key.
     fn pair_multiply_adds(&self) -> u64 {
         self.attention.attend_multiply_adds(1, 1) - self.attention.attend_multiply_adds(1, 0)
     }

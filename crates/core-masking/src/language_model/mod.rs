@@ -1,5 +1,5 @@
-//! A decoder that predicts each token from those before it: normalisation before each sublayer, learned or rotary positions,
-//! keys and values that heads may share in groups. Families such as Llama say what the parts are called and how they are built.
+//! A decoder that predicts the next token, with learned or rotary positions and optionally grouped-query attention. Families such as Llama
+//! define tensor names, norms and variants.
 mod attribution;
 mod batch;
 mod checkpoint;
@@ -39,7 +39,7 @@ pub struct LanguageModel {
     weights: Weights,
     words: Tensor,                  // [vocab, d_model]
     positions: Option<Tensor>,      // [max_position, d_model]
-    rotary: Vec<(Turning, Rotary)>, // that layers have
+    rotary: Vec<(Turning, Rotary)>, // the distinct rotations of the layers
     layers: Vec<Block>,
     norm: Norm,
     output: Output,
@@ -79,7 +79,7 @@ impl GatedModel for LanguageModel {
         &self.weights
     }
 
-    /// Nats of each text, summed over its predictions; where texts are choices, the cross-entropy of the right one.
+    /// Returns the nats of each text, summed over its predictions; for multiple choice, the cross-entropy of the correct choice.
     fn losses(&self, batch: &PredictionBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         let nats = batch.by_row(&self.prediction_nats(batch, gates, dropout));
         batch.choices.as_ref().map_or_else(|| nats.shallow_clone(), |choices| choices.cross_entropy(&nats))
@@ -117,7 +117,7 @@ impl GatedModel for LanguageModel {
 }
 
 impl LanguageModel {
-    /// Output of the last layer, normalised: `[batch, position, d_model]` from ids `[batch, position]`.
+    /// Returns the normalised output of the last layer, `[batch, position, d_model]`, from ids `[batch, position]`.
     pub fn hidden(&self, ids: &Tensor, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         let (count, mut x) = (ids.size()[1], self.embed(ids, 0, dropout));
         let turns = self.turns(0, count);
@@ -127,34 +127,28 @@ impl LanguageModel {
         self.normalised(&x)
     }
 
-    /// What the last layer gives, `[.., d_model]`, as the output layer reads it.
+    /// Normalises and scales the output of the last layer, `[.., d_model]`, for the output layer.
     fn normalised(&self, x: &Tensor) -> Tensor {
         let x = self.norm.forward(x);
         self.config.logit_divisor().map_or_else(|| x.shallow_clone(), |divisor| &x / divisor)
     }
 
-    /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.
+    /// Computes the logits, `[.., vocab]`, of `hidden`, `[.., d_model]`.
     pub fn logits(&self, hidden: &Tensor) -> Tensor {
         self.output.logits(hidden)
     }
 
-    /// Nats of each prediction of a batch: `[predictions]`.
+    /// Returns the nats of each prediction of a batch: `[predictions]`.
     pub fn prediction_nats(&self, batch: &PredictionBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         let hidden = batch.predicting(&self.hidden(&batch.ids, gates, dropout)); // [predictions, d_model]
         token_nats(&hidden, &self.output, &batch.labels)
     }
 
-    /// A batch of windows, checked.
-    ///
-    /// # Errors
-    /// If one is longer than the model's positions, or holds a token that it does not have.
-    ///
-    /// # Panics
-    /// If a window predicts nothing.
+    /// Makes a batch of windows, each with a prediction. Fails if one is longer than the model's positions, or has an unknown token.
     pub fn batch(&self, windows: &[Window<'_>]) -> Result<PredictionBatch, Error> {
         let (positions, size) = (self.config.max_position_embeddings as usize, self.config.vocab_size);
         for window in windows {
-            let length = window.tokens.len() - 1; // the last one is predicted alone
+            let length = window.tokens.len() - 1; // the last token is only predicted
             if length > positions {
                 return Err(Error::too_long("text", length, positions));
             }
@@ -165,14 +159,14 @@ impl LanguageModel {
         Ok(PredictionBatch::new(windows, self.options().1))
     }
 
-    /// Multiply-adds of the predictions of a batch, padding included: those of matrix products, which are nearly all.
+    /// Returns the multiply-adds of a batch's predictions, padding included, in matrix products, nearly all of the work.
     pub fn multiply_adds(&self, batch: &PredictionBatch) -> u64 {
         let [rows, positions] = batch.size().map(|extent| extent as u64);
         let layers: u64 = self.layers.iter().map(|layer| layer.causal_multiply_adds(positions)).sum();
         rows * layers + batch.predictions() as u64 * self.output.table.numel() as u64
     }
 
-    /// Embeds ids `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.
+    /// Embeds ids `[batch, position]`, starting at position `start`: `[batch, position, d_model]`.
     fn embed(&self, ids: &Tensor, start: i64, dropout: &ModelDropout) -> Tensor {
         let words = Tensor::embedding(&self.words, ids, -1, false, false);
         let words = match self.config.word_factor() {
@@ -187,7 +181,7 @@ impl LanguageModel {
         })
     }
 
-    /// Output of layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
+    /// Returns the output of layer `layer`, counted from 0, from its input `x`; both `[batch, position, d_model]`.
     fn layer(
         &self,
         layer: usize,
@@ -202,7 +196,7 @@ impl LanguageModel {
         module.fed(x, &gate.passing(x, attended), dropout)
     }
 
-    /// Context of each head of a layer, before its gate: `[batch, kept, position, d_head]`.
+    /// Returns the head outputs of a layer before gating: `[batch, kept, position, d_head]`.
     fn context(
         &self,
         layer: usize,
@@ -218,7 +212,7 @@ impl LanguageModel {
                 bias = self.bias(count, Some(window));
                 Visible::Under(&bias)
             }
-            // Padding stands on the right, so no real position sees it.
+            // Padding is on the right, so no real position sees it.
             None => Visible::Past,
         };
         module.context(
@@ -229,13 +223,13 @@ impl LanguageModel {
         )
     }
 
-    /// Turns of `count` positions from `first` on, of all kinds that layers have.
+    /// Returns the rotations at `count` positions from `first` on, for all layers.
     fn turns(&self, first: i64, count: i64) -> Vec<(Turning, Turns)> {
         let kind = self.options().0;
         self.rotary.iter().map(|(turning, rotary)| (*turning, rotary.turns(first, count, kind))).collect()
     }
 
-    /// 0 where a query sees a key, `-inf` elsewhere: `[1, 1, position, position]`.
+    /// Returns the bias of a causal mask or sliding window, 0 or `-inf`: `[1, 1, position, position]`.
     fn bias(&self, positions: i64, window: Option<i64>) -> Tensor {
         let past = causal_bias(positions, self.options());
         match window {

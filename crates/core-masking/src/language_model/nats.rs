@@ -1,5 +1,5 @@
-//! Cross-entropy over a large vocabulary. Logits are made for a part of the predictions at a time, gradients included, so that
-//! they never take more memory than a few parts.
+//! Cross-entropy over a large vocabulary. Logits and their gradients are computed for part of the predictions at a time, which bounds the
+//! memory.
 use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
@@ -7,13 +7,13 @@ use crate::attention::capped;
 use crate::loss::{log_sum_exp, sloping};
 use crate::{GatedModel, Gates, ModelDropout, product};
 
-/// Logits that are there at once, unless a single prediction has more: 32 MB in single precision.
+/// Maximum number of logits held at once, unless a single prediction has more: 32 MB in single precision.
 pub const LOGITS_AT_ONCE: i64 = 1 << 23;
 
-/// Tokens of a large vocabulary whose logits are summed up before those of the next are made: while caches hold them.
+/// Tokens per tile of a large vocabulary: few enough that the logits of a tile are summed while they are cached.
 const TILE: i64 = 1_024;
 
-/// A vocabulary is large from this many tiles on.
+/// Number of tiles from which on a vocabulary is large.
 const LEAST_TILES: i64 = 16;
 
 /// The output layer.
@@ -24,18 +24,16 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// `[.., vocab]` of `[.., d_model]`
+    /// Computes the logits, `[.., vocab]`, of `hidden`, `[.., d_model]`.
     pub(super) fn logits(&self, hidden: &Tensor) -> Tensor {
         capped(product::linear(hidden, &self.table, None), self.cap)
     }
 }
 
-/// Nats of each prediction, `[predictions]`, in single precision at least.
+/// Returns the nats of each prediction, `[predictions]`, at least in single precision.
 ///
-/// - `hidden`: `[predictions, d_model]`
+/// - `hidden`: `[predictions, d_model]`; gradients flow to it if it requires them, and then also to `output` if that requires them
 /// - `labels`: `[predictions]`
-///
-/// A gradient flows to `hidden`, and to `output` too if both require one.
 pub(super) fn token_nats(hidden: &Tensor, output: &Output, labels: &Tensor) -> Tensor {
     if hidden.requires_grad() && output.table.requires_grad() {
         return nats_of(&wide(&output.logits(hidden)), labels);
@@ -53,7 +51,7 @@ pub(super) fn token_nats(hidden: &Tensor, output: &Output, labels: &Tensor) -> T
     Tensor::cat(&nats.collect::<Vec<_>>(), 0)
 }
 
-/// [`token_nats`] without a gradient: logits of a large vocabulary do not leave the caches before they are summed up.
+/// [`token_nats`] without gradients: the logits of a large vocabulary are summed tile by tile while they are cached.
 fn tiled_nats(hidden: &Tensor, Output { table, cap }: &Output, labels: &Tensor) -> Tensor {
     let rows = LOGITS_AT_ONCE / TILE;
     let of_part = |(hidden, labels): (Tensor, Tensor)| {
@@ -63,17 +61,15 @@ fn tiled_nats(hidden: &Tensor, Output { table, cap }: &Output, labels: &Tensor) 
         let sums = Tensor::stack(&sums.collect::<Vec<_>>(), -1); // [part, tile]
         let of_label = wide(&hidden) * wide(&table.index_select(0, &labels)); // [part, d_model]
         let of_label = capped(of_label.sum_dim_intlist(-1, false, None), *cap);
-        // The label's logit is rounded in another way, so that a certain token would seem to have less than 0.
+        // The label's logit is rounded differently, so a token of probability 1 could have a negative loss.
         (log_sum_exp(&sums) - of_label).clamp_min(0.0)
     };
     let parts = hidden.split(rows, 0).into_iter().zip(labels.split(rows, 0));
     Tensor::cat(&parts.map(of_part).collect::<Vec<_>>(), 0)
 }
 
-/// Logits by which each label falls short of the most probable token, `[predictions]`: 0 if it is that token.
-///
-/// - `hidden`: `[predictions, d_model]`
-/// - `labels`: `[predictions]`
+/// Returns the gap between each label's logit and the largest logit, `[predictions]`. `hidden`: `[predictions, d_model]`; `labels`:
+/// `[predictions]`.
 pub(super) fn shortfalls(hidden: &Tensor, output: &Output, labels: &Tensor) -> Tensor {
     let of_part = |(hidden, labels): (Tensor, Tensor)| {
         let logits = wide(&output.logits(&hidden)); // [part, vocab]
@@ -82,7 +78,7 @@ pub(super) fn shortfalls(hidden: &Tensor, output: &Output, labels: &Tensor) -> T
     no_grad(|| Tensor::cat(&parts(hidden, output, labels).map(of_part).collect::<Vec<_>>(), 0))
 }
 
-/// Cross-entropy in nats, summed over the predictions of a batch: what training minimises; a scalar.
+/// Returns the cross-entropy in nats, summed over the predictions of a batch, a scalar: the training loss.
 pub fn training_loss(
     model: &LanguageModel,
     batch: &PredictionBatch,
@@ -105,7 +101,6 @@ pub fn training_loss(
     nats + sloping(&(&output.table * of_output).sum(None))
 }
 
-/// Values and derivatives of a part of the predictions.
 struct Slopes {
     nats: Tensor,      // [part]
     of_logits: Tensor, // d nats / d logits before their cap, [part, vocab]
@@ -127,7 +122,7 @@ fn slopes(hidden: &Tensor, output: &Output, labels: &Tensor) -> Slopes {
     Slopes { nats, of_logits, of_hidden }
 }
 
-/// `[part]` of logits `[part, vocab]`.
+/// Returns the nats, `[part]`, from logits `[part, vocab]`.
 fn nats_of(logits: &Tensor, labels: &Tensor) -> Tensor {
     logits.logsumexp(-1, false) - logit_of(logits, labels)
 }
@@ -136,7 +131,7 @@ fn logit_of(logits: &Tensor, labels: &Tensor) -> Tensor {
     logits.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
 }
 
-/// Sums over a vocabulary need more precision than half.
+/// Converts half precision to single, since sums over a vocabulary need it.
 fn wide(logits: &Tensor) -> Tensor {
     match logits.kind() {
         Kind::Half | Kind::BFloat16 => logits.to_kind(Kind::Float),
@@ -144,7 +139,7 @@ fn wide(logits: &Tensor) -> Tensor {
     }
 }
 
-/// Rows of `hidden` with their labels, as many as there may be logits of.
+/// Splits `hidden` and labels into parts whose logits fit into [`LOGITS_AT_ONCE`].
 fn parts<'a>(
     hidden: &'a Tensor,
     output: &Output,
@@ -166,8 +161,8 @@ mod tests {
     use crate::{DropoutRates, Weights};
     use tch::Device;
 
-    /// Three parts of at most 2^23 / 3,000,017 = 2 predictions, and tiles of 1,024 tokens of which the last is smaller; the plain
-    /// way by autograd alone.
+    /// Three parts of at most 2^23 / 3,000,017 = 2 predictions, and tiles of 1,024 tokens, the last one smaller, compared with plain
+    /// autograd.
     #[test]
     fn parts_give_what_the_whole_gives() {
         let options = (Kind::Double, Device::Cpu);
@@ -194,8 +189,8 @@ mod tests {
         }
     }
 
-    /// The gradient of all tensors is that of autograd on the whole logits: also of an output layer that is the table of
-    /// embeddings, where a token occurs twice, and with dropout.
+    /// Gradients of all tensors equal those of autograd on the whole logits, also with dropout, with tied embeddings, and if a token occurs
+    /// twice.
     #[test]
     fn training_goes_where_autograd_says() {
         for is_tied in [true, false] {
@@ -239,8 +234,8 @@ mod tests {
         }
     }
 
-    /// Of a question with three choices and one with two, by lengths of their own: the cross-entropy is that of a softmax by
-    /// hand, and its derivative by a question's gate the sum over its rows, as finite differences say.
+    /// A question with three choices and one with two, of different lengths: the cross-entropy equals a softmax computed by hand, and its
+    /// derivatives equal finite differences.
     #[test]
     fn the_loss_of_a_choice_is_the_cross_entropy_of_its_log_probabilities() {
         let options = (Kind::Double, Device::Cpu);

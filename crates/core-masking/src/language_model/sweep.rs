@@ -1,4 +1,4 @@
-//! One batch of texts under many head sets. The output layer, a good part of the work, can be shared by no two sets.
+//! Evaluation of one batch under many head sets. The output layer, a large part of the work, must be computed for each set.
 use families::rotary::Turning;
 use tch::Tensor;
 
@@ -9,7 +9,6 @@ use crate::rotary::Turns;
 use crate::sweep::{Stack, Trunk, Variants, Walk};
 use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 
-/// A batch on its way through the layers.
 struct Texts<'a> {
     model: &'a LanguageModel,
     turns: Vec<(Turning, Turns)>,
@@ -30,23 +29,16 @@ impl Stack for Texts<'_> {
 }
 
 impl LanguageModel {
-    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept.
-    ///
-    /// # Errors
-    /// If a set names a head that the model does not have.
+    /// Prepares `sets` for [`sweep`](Self::sweep); `rescale` multiplies the kept heads of a layer by heads / kept. Fails if the model lacks
+    /// one of the heads.
     pub fn variants(&self, sets: &[HeadSet], rescale: bool) -> Result<Variants, Error> {
         Variants::new(self, Attention::SelfAttention, sets, rescale)
     }
 
-    /// Nats of each prediction of a batch under each variant, `[predictions]`; shortfalls, if the batch asks for them.
+    /// Computes the nats of each prediction of a batch under each variant, `[predictions]`, or logit gaps if the batch asks for these.
     ///
-    /// - `together`: nodes of the tree of variants that are computed as rows of one batch, which bounds the memory
-    /// - `trunk`: what an earlier call left for this batch, used if all variants leave the layers below it intact
-    ///
-    /// Also returns what is left for the next call with this batch.
-    ///
-    /// # Panics
-    /// If `together` is 0.
+    /// - `together`: nodes of the tree that are computed as rows of one batch, at least 1, which bounds the memory
+    /// - `trunk`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
     pub fn sweep(
         &self,
         batch: &PredictionBatch,

@@ -1,4 +1,4 @@
-//! Relevance through an attention module, from what it adds to the residual stream down to what it attends from and to.
+//! Relevance through an attention module: from its output to the inputs of queries, keys and values.
 use tch::Tensor;
 
 use super::rules::{linear, rate, rescaled, signs};
@@ -22,7 +22,7 @@ pub(super) struct AttentionTrace<'a> {
 }
 
 impl<'a> AttentionTrace<'a> {
-    /// - `x`: `[query, d_model]`; `memory`: `[key, d_model]`, `x` in self-attention
+    /// - `x`: `[query, d_model]`; `memory`: `[key, d_model]`, equal to `x` in self-attention
     /// - `bias`: broadcasts to `[1, heads, query, key]`
     pub(super) fn new(module: &'a MultiHeadAttention, x: &Tensor, memory: &Tensor, bias: &Tensor) -> Self {
         let [query, key, value] = [(&module.query, x), (&module.key, memory), (&module.value, memory)]
@@ -46,10 +46,10 @@ impl<'a> AttentionTrace<'a> {
         }
     }
 
-    /// In self-attention, whose maps the authors' code takes as one.
+    /// For self-attention, where the authors' code treats the three maps as one.
     ///
     /// - `relevance`: of [`added`](Self::added), `[n, query, d_model]`
-    /// - returns the relevance of each head's context, `[n, kept, query, d_head]`, and of `x`, `[n, query, d_model]`
+    /// - returns the relevance of each head output, `[n, kept, query, d_head]`, and of `x`, `[n, query, d_model]`
     pub(super) fn propagate_own(&self, relevance: &Tensor) -> (Tensor, Tensor) {
         let (context, projected) = self.projected(relevance);
         let MultiHeadAttention { query, key, value, .. } = self.module;
@@ -57,8 +57,8 @@ impl<'a> AttentionTrace<'a> {
         (context, of_x)
     }
 
-    /// In attention to the encoder, where maps of keys and values are one; returns that of `x`, and of the memory,
-    /// `[n, key, d_model]`, too.
+    /// For cross-attention, where the maps of keys and values are treated as one. Returns the relevance of each head output, of `x`, and of
+    /// the memory, `[n, key, d_model]`.
     pub(super) fn propagate_cross(&self, relevance: &Tensor) -> (Tensor, [Tensor; 2]) {
         let (context, [of_query, of_key, of_value]) = self.projected(relevance);
         let MultiHeadAttention { query, key, value, .. } = self.module;
@@ -67,7 +67,7 @@ impl<'a> AttentionTrace<'a> {
         (context, rescaled(relevance, [of_x, of_memory]))
     }
 
-    /// Relevance of each head's context, and of queries, keys and values, each `[n, position, kept * d_head]`.
+    /// Returns the relevance of each head output, and of queries, keys and values, each `[n, position, kept * d_head]`.
     fn projected(&self, relevance: &Tensor) -> (Tensor, [Tensor; 3]) {
         let of_joined = linear(relevance, &joined(&self.context), &[&self.module.output]);
         let context = of_joined.unflatten(2, [-1, self.module.d_head]).transpose(1, 2); // [n, kept, query, d_head]
@@ -83,10 +83,10 @@ impl<'a> AttentionTrace<'a> {
         (context, projected)
     }
 
-    /// From the context of one query, by the Jacobian of `softmax(q kᵀ / d) v`, which is 0 at 0. To the output j the inputs add
+    /// Propagates from the output of one query, by the Jacobian of `softmax(q kᵀ / d) v`, which is 0 at 0. The inputs add to output j:
     /// - `v_kj`: `α_k v_kj`
     /// - `q_m`: `Σ_k g_kj w_km`, where `g_kj = α_k (v_kj - c_j)` and `w_km = q_m k_km / d`
-    /// - `k_km`: `g_kj w_km`, whose positive part is `g⁺ w⁺ + g⁻ w⁻`, so that it need not be written out for each j and m
+    /// - `k_km`: `g_kj w_km`, whose positive part is `g⁺ w⁺ + g⁻ w⁻`, so it need not be expanded for each j and m
     ///
     /// Embeddings of distances are added to `k` in the second and to `q` in the third.
     ///

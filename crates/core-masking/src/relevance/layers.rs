@@ -1,4 +1,4 @@
-//! Relevance through whole layers, sublayer by sublayer from the top.
+//! Relevance through whole layers, sublayer by sublayer from the output back.
 use tch::Tensor;
 
 use super::attention::AttentionTrace;
@@ -16,20 +16,20 @@ pub(super) struct LayerTrace<'a> {
     fed: NormTrace<'a>,
 }
 
-/// Relevance within a layer.
+/// Relevance of a layer's heads and inputs.
 pub(super) struct LayerRelevance {
-    /// Of the contexts of self-attention, `[n, kept, position, d_head]`.
+    /// Of the head outputs of self-attention, `[n, kept, position, d_head]`.
     pub(super) context: Tensor,
-    /// Of the contexts of attention to the encoder, and of the encoder's states, `[n, source, d_model]`.
+    /// Of the head outputs of cross-attention, and of the encoder states, `[n, source, d_model]`.
     pub(super) cross: Option<(Tensor, Tensor)>,
-    /// Of what enters the layer, `[n, position, d_model]`.
+    /// Of the layer's input, `[n, position, d_model]`.
     pub(super) input: Tensor,
 }
 
 impl<'a> LayerTrace<'a> {
-    /// - `x`: what enters the layer, `[position, d_model]`
+    /// - `x`: the layer's input, `[position, d_model]`
     /// - `bias`: broadcasts to `[1, heads, position, position]`
-    /// - `source`: of a decoder, the encoder's states, `[source, d_model]`, and their bias, `[1, 1, 1, source]`
+    /// - `source`: for a decoder, the encoder states, `[source, d_model]`, and their bias, `[1, 1, 1, source]`
     pub(super) fn new(
         block: &PostNorm<'a>,
         x: &Tensor,
@@ -51,14 +51,11 @@ impl<'a> LayerTrace<'a> {
         Self { attention, attended, cross, feed_forward, active, fed }
     }
 
-    /// Output of the layer, `[position, d_model]`.
     pub(super) fn output(&self) -> &Tensor {
         &self.fed.output
     }
 
-    /// The activation hands on what it is given, in the paper and in the code.
-    ///
-    /// `relevance`: of the output, `[n, position, d_model]`
+    /// Propagates the relevance of the output, `[n, position, d_model]`. Activations pass it on unchanged, in the paper and in the code.
     pub(super) fn propagate(&self, relevance: &Tensor) -> LayerRelevance {
         let [of_input, of_fed] = self.fed.propagate(relevance);
         let of_active = linear(&of_fed, &self.active, &[&self.feed_forward.outer]);
@@ -88,7 +85,7 @@ impl<'a> NormTrace<'a> {
         Self { norm, x: x.shallow_clone(), y: y.shallow_clone(), output: norm.forward(&(x + y)) }
     }
 
-    /// Of `x` and `y`.
+    /// Returns the relevance of `x` and `y`.
     fn propagate(&self, relevance: &Tensor) -> [Tensor; 2] {
         sum(&norm(relevance, &(&self.x + &self.y), self.norm), &self.x, &self.y)
     }

@@ -1,27 +1,25 @@
-//! Share of each head in what a model predicts: layer-wise relevance propagation.
+//! Layer-wise relevance propagation: the share of each head in a model's prediction.
 //!
-//! Voita et al. (2019), Section 4 and Appendix A, after Bach et al. (2015), <https://doi.org/10.1371/journal.pone.0130140>, and
-//! Ding et al. (2017), <https://aclanthology.org/P17-1106>. Relevance 1 at the largest logit is handed down from the outputs of
-//! each step to its inputs. The relevance of a head is what reaches its context, the input of W_o: the sum over neurons and
-//! positions, with its sign.
+//! Voita et al. (2019), Section 4 and Appendix A, after Bach et al. (2015), <https://doi.org/10.1371/journal.pone.0130140>, and Ding et al.
+//! (2017), <https://aclanthology.org/P17-1106>. Relevance starts as 1 at the largest logit and is propagated from the outputs of each step
+//! to its inputs. The relevance of a head is the relevance of its output, the input of W_o, summed over neurons and positions with its
+//! sign.
 //!
-//! The rule is that of the authors' later code, <https://github.com/lena-voita/the-story-of-heads>, `lib/layers/lrp.py` after its
-//! correction of 2021: z = J x + f(0) / inputs, with the Jacobian J of the step, and of each output half goes by
-//! z⁺ / (Σ z⁺ + ε), half by z⁻ / (Σ z⁻ - ε), ε = 1e-5. Then the sum of absolute values is restored: at each position for linear
-//! maps and norms, over all positions for other steps. Attention hands relevance to queries, keys and values.
+//! The rule is from the authors' later code, <https://github.com/lena-voita/the-story-of-heads>, `lib/layers/lrp.py` after its correction
+//! of 2021: z = J x + f(0) / inputs, with the Jacobian J of the step. Half of each output's relevance is distributed by z⁺ / (Σ z⁺ + ε) and
+//! half by z⁻ / (Σ z⁻ - ε), with ε = 1e-5. Then the sum of absolute values is restored: at each position for linear maps and norms, over
+//! all positions for other steps. Attention passes relevance on to queries, keys and values.
 //!
-//! Differs from the paper: by Appendix A an input gets z / Σ z, which is any number where Σ z is near 0. Earlier versions had both
-//! rules, and conservation decided between them: at most 1% of the 1 at the logit lost or added, mean over test positions. In trained
-//! models the paper's rule passes in 1 of 6 (`demo-translation`; lost or added are 24% in `multi30k-en-fr`, 81 times the 1 in
-//! `multi30k-de-en`, and 4e10 times and more in MiniLM on MNLI, SST-2 and MRPC), this rule in 6 of 6 (5e-16 at most). Both pass
-//! in 17 small random models. This rule does so by construction: relevance starts at 1, no share is negative, and sums of absolute
-//! values are restored.
+//! Differs from the paper: in Appendix A an input gets z / Σ z, which is arbitrary if Σ z is near 0. The two rules were compared by
+//! conservation: of the 1 at the logit at most 1% may be lost or gained, on average over test positions. Among trained models the paper's
+//! rule passes in 1 of 6 (`demo-translation`; the loss or gain is 24% in `multi30k-en-fr`, 81 times the 1 in `multi30k-de-en`, and 4e10
+//! times or more in MiniLM on MNLI, SST-2 and MRPC), and this rule in 6 of 6 (5e-16 at most). Both pass in 17 small random models. This
+//! rule passes by construction: relevance starts at 1, no share is negative, and sums of absolute values are restored.
 //!
-//! All target positions go the same way through the model, so they are rows `n` of one tensor: relevance of a translation of T tokens
-//! is handed down once, with T rows.
+//! The target positions are rows `n` of one tensor: the relevance of a translation of T tokens is propagated in one pass with T rows.
 //!
-//! This is for translators and classifiers, whatever their family, whose norms follow the sum of each sublayer and its input.
-//! Language models, with norms before, rotary positions and products of gates, are refused: neither source has rules for them.
+//! Applies to post-norm translators and classifiers of all families. Pre-norm language models with rotary positions and gated feed-forward
+//! layers are refused, as neither source has rules for them.
 mod attention;
 mod layers;
 mod rules;
@@ -44,23 +42,17 @@ use layers::LayerTrace;
 pub struct Relevance {
     /// Of each head, for each target position.
     pub heads: BTreeMap<HeadId, Vec<f64>>,
-    /// `heads`, divided for each target position by the sum of the absolute values in the layer. A layer without any relevance
-    /// stays at 0.
+    /// `heads`, divided for each target position by the sum of absolute values in the layer. A layer without relevance has zeros.
     ///
-    /// Differs from the paper, which normalises over the heads of a layer and does not say how.
+    /// Differs from the paper, which normalises over the heads of a layer without stating how.
     pub shares: BTreeMap<HeadId, Vec<f64>>,
-    /// The sum that reaches the embeddings, for each target position: 1 if none is lost.
+    /// Sum of relevance that reaches the embeddings, for each target position: 1 if none is lost.
     pub left: Vec<f64>,
 }
 
 impl Classifier {
-    /// The relevance of all heads for the largest logit of a text.
-    ///
-    /// # Errors
-    /// If the model classifies tokens, or its norms do not follow the sum of each sublayer and its input.
-    ///
-    /// # Panics
-    /// Unless the batch is of one text.
+    /// Computes the relevance of all heads for the largest logit of a text; the batch must contain one text. Fails if the
+    /// model classifies tokens or is not post-norm.
     pub fn relevance(&self, batch: &LabelledBatch) -> Result<Relevance, Error> {
         assert_eq!(batch.inputs.size()[0], 1, "one text");
         let blocks = post_norm(
@@ -98,15 +90,11 @@ impl Classifier {
 }
 
 impl Translator {
-    /// The relevance of all heads for the largest logit at each position of the reference, teacher forced.
-    ///
-    /// Relevance of the encoder's states is the sum over the layers of the decoder.
+    /// Computes the relevance of all heads for the largest logit at each position of the reference, teacher forced; the batch must contain
+    /// one pair. The relevance of the encoder states is summed over the layers of the decoder.
     ///
     /// # Errors
-    /// If norms do not follow the sum of each sublayer and its input.
-    ///
-    /// # Panics
-    /// Unless the batch is of one pair.
+    /// If the model is not post-norm.
     pub fn relevance(&self, batch: &PairBatch) -> Result<Relevance, Error> {
         assert_eq!(batch.labels.size()[0], 1, "one pair");
         let family = self.config().family.model_type;
@@ -133,10 +121,7 @@ impl Translator {
     }
 }
 
-/// The parts of these blocks.
-///
-/// # Errors
-/// If their norms are elsewhere than after each sum.
+/// Returns the parts of these blocks; fails unless they are post-norm.
 fn post_norm<'a>(blocks: &[&'a Block], family: &str) -> Result<Vec<PostNorm<'a>>, Error> {
     blocks.iter().map(|block| block.as_post_norm()).collect::<Option<_>>().ok_or_else(|| {
         Error::Input(format!(
@@ -145,7 +130,7 @@ fn post_norm<'a>(blocks: &[&'a Block], family: &str) -> Result<Vec<PostNorm<'a>>
     })
 }
 
-/// Intermediate values of layers for `x`, `[position, d_model]`, and the output of the last; arguments as of
+/// Computes the intermediate values of layers for `x`, `[position, d_model]`, and the output of the last; arguments as for
 /// [`LayerTrace::new`].
 fn trace<'a>(
     blocks: &[PostNorm<'a>],
@@ -163,8 +148,8 @@ fn trace<'a>(
 }
 
 impl Relevance {
-    /// Hands relevance down through a stack of layers, from what leaves it, `[n, position, d_model]`; returns that of what enters
-    /// it, and of the encoder's states, if layers attend to them.
+    /// Propagates the relevance of a stack's output, `[n, position, d_model]`; returns the relevance of its input and, for a decoder, of
+    /// the encoder states.
     fn follow(
         &mut self,
         traces: &[LayerTrace<'_>],
@@ -185,7 +170,7 @@ impl Relevance {
         (at, of_memory)
     }
 
-    /// `context`: of the contexts of a module, `[n, kept, query, d_head]`
+    /// Stores the relevance of a module's heads; `context`: the relevance of head outputs, `[n, kept, query, d_head]`.
     fn insert(&mut self, (attention, layer): (Attention, usize), context: &Tensor, layout: &HeadLayout) {
         let of_heads = context.sum_dim_intlist([2_i64, 3].as_slice(), false, None); // [n, kept]
         let shares = &of_heads / of_heads.abs().sum_dim_intlist(1, true, None).clamp_min(f64::MIN_POSITIVE);
@@ -197,7 +182,7 @@ impl Relevance {
     }
 }
 
-/// Sums over positions and neurons, of `[n, position, d_model]`.
+/// Sums over positions and neurons of `[n, position, d_model]`.
 fn totals(relevance: &Tensor) -> Vec<f64> {
     to_vec(&relevance.sum_dim_intlist([1_i64, 2].as_slice(), false, None))
 }

@@ -1,38 +1,38 @@
-//! The rule in single steps; `n` counts target positions, whose relevance is handed down together.
+//! The rule for single steps. Axis `n` is target positions, whose relevance is propagated in one pass.
 use tch::Tensor;
 
 use crate::layers::{LayerNorm, Linear};
 
-/// ε of the rule.
+/// The ε of the rule.
 const EPSILON: f64 = 1e-5;
 
-/// z⁺ and z⁻, which sum to z.
+/// Splits z into z⁺ and z⁻, which sum to z.
 pub(super) fn signs(z: &Tensor) -> [Tensor; 2] {
     let up = z.clamp_min(0.0);
     let down = z - &up;
     [up, down]
 }
 
-/// Share in an output with relevance 1 that a unit of z⁺ gets, or of z⁻, by their sum: ½ / (Σ z⁺ + ε), ½ / (Σ z⁻ - ε).
+/// Returns the share per unit of z⁺ or z⁻ in an output with relevance 1, from their sum: ½ / (Σ z⁺ + ε), ½ / (Σ z⁻ - ε).
 pub(super) fn rate(sum: &Tensor, sign: usize) -> Tensor {
     0.5 / (sum + [EPSILON, -EPSILON][sign])
 }
 
-/// Share of each input in the relevance of an output. `z`: what inputs add to outputs, `[.., in]`.
+/// Returns the share of each input in the relevance of an output. `z`: contributions of inputs to outputs, `[.., in]`.
 fn shares(z: &Tensor) -> Tensor {
     let [up, down] = signs(z);
     let sums = [&up, &down].map(|part| part.sum_dim_intlist(-1, true, None));
     up * rate(&sums[0], 0) + down * rate(&sums[1], 1)
 }
 
-/// Numbers of z that are held at once, or those of one position: few enough that they stay in a cache.
+/// Maximum number of entries of z held at once, unless one position has more: few enough to stay in a cache.
 const AT_ONCE: i64 = 1 << 16;
 
-/// A step that looks at each position alone.
+/// Propagates through a step that treats each position separately.
 ///
 /// - `relevance`: of the outputs, `[n, position, out]`
 /// - `x`: `[position, in]`
-/// - `z`: what inputs add to outputs at some positions, `[some, out, in]` for `[some, in]`
+/// - `z`: contributions of inputs to outputs at some positions, `[some, out, in]` for `[some, in]`
 /// - returns the relevance of `x`, `[n, position, in]`, rescaled at each position
 fn at_each_position(relevance: &Tensor, x: &Tensor, z: impl Fn(&Tensor) -> Tensor) -> Tensor {
     let some = (AT_ONCE / (relevance.size()[2] * x.size()[1]).max(1)).max(1);
@@ -43,7 +43,7 @@ fn at_each_position(relevance: &Tensor, x: &Tensor, z: impl Fn(&Tensor) -> Tenso
     &found * (size(relevance) / size(&found).clamp_min(f64::MIN_POSITIVE))
 }
 
-/// Linear maps of the same input: z is `W x` and equal parts of the bias.
+/// Propagates through linear maps of the same input: z is `W x` plus equal parts of the bias.
 ///
 /// - `relevance`: of the outputs of all maps, `[n, position, out]`
 /// - `x`: `[position, in]`
@@ -55,9 +55,9 @@ pub(super) fn linear(relevance: &Tensor, x: &Tensor, maps: &[&Linear]) -> Tensor
     at_each_position(relevance, x, |x| &weight * x.unsqueeze(1) + &even)
 }
 
-/// Layer normalisation, whose Jacobian is `γ / σ (1 - 1 / width - x̂ x̂ᵀ / width)`, and which is β at 0.
+/// Propagates through layer norm, whose Jacobian is `γ / σ (1 - 1 / width - x̂ x̂ᵀ / width)` and which is β at 0.
 ///
-/// - `relevance`: `[n, position, width]`, as what is returned
+/// - `relevance`: `[n, position, width]`, like the result
 /// - `x`: `[position, width]`
 pub(super) fn norm(relevance: &Tensor, x: &Tensor, norm: &LayerNorm) -> Tensor {
     let ((weight, bias, epsilon), width) = (norm.parts(), x.size()[1]);
@@ -73,7 +73,7 @@ pub(super) fn norm(relevance: &Tensor, x: &Tensor, norm: &LayerNorm) -> Tensor {
     })
 }
 
-/// `x + y`: relevance of both.
+/// Propagates through `x + y`; returns the relevance of both.
 ///
 /// - `relevance`: `[n, position, width]`; `x`, `y`: `[position, width]`
 pub(super) fn sum(relevance: &Tensor, x: &Tensor, y: &Tensor) -> [Tensor; 2] {
@@ -81,7 +81,7 @@ pub(super) fn sum(relevance: &Tensor, x: &Tensor, y: &Tensor) -> [Tensor; 2] {
     rescaled(relevance, [0, 1].map(|term| relevance * shares.select(-1, term)))
 }
 
-/// Returns the start: 1 at the largest logit of each position, one row per position.
+/// Returns the initial relevance: 1 at the largest logit of each position, one row per position.
 ///
 /// - `hidden`: `[position, d_model]`; the output layer: `[vocab, d_model]` and `[vocab]`
 /// - returns the relevance of `hidden`, `[position, position, d_model]`
@@ -94,7 +94,7 @@ pub(super) fn largest_logit(hidden: &Tensor, (embedding, bias): (&Tensor, &Tenso
         * (found / size).unsqueeze(1)
 }
 
-/// Several tensors, `[n, ..]`, scaled together so that the sum of absolute values in each row is that of `relevance`.
+/// Scales tensors `[n, ..]` by one factor per row, so that the sum of their absolute values equals the sum for `relevance`.
 pub(super) fn rescaled<const PARTS: usize>(relevance: &Tensor, parts: [Tensor; PARTS]) -> [Tensor; PARTS] {
     let size = |of: &Tensor| of.abs().flatten(1, -1).sum_dim_intlist(1, false, None); // [n]
     let all = parts.iter().map(size).reduce(|sum, next| sum + next).expect("one part or more");
@@ -115,14 +115,14 @@ mod tests {
         assert!(gap < 1e-5, "{gap:e}");
     }
 
-    /// Of inputs that add 3, 1, 0 and -2, half goes to the first two, 3 : 1, and half to the last.
+    /// Of inputs that contribute 3, 1, 0 and -2, the first two get half, 3 : 1, and the last gets half.
     #[test]
     fn half_goes_to_what_adds_and_half_to_what_takes_away() {
         assert_equal(&shares(&Tensor::from_slice(&[3.0, 1.0, 0.0, -2.0])), &[0.375, 0.125, 0.0, 0.5]);
     }
 
-    /// x = (1, 2), W = (3 1), b = 1: z = (3.5, 2.5), all of it positive, so that 7/12 and 5/12 of 2 are left. x = (0, 0)
-    /// gets equal parts.
+    /// x = (1, 2), W = (3 1), b = 1: z = (3.5, 2.5), all positive, so that 7/12 and 5/12 of the relevance 2 remain after rescaling. For x =
+    /// (0, 0) both get equal parts.
     #[test]
     fn a_linear_map_divides_by_what_inputs_add() {
         let (weight, bias) = (Tensor::from_slice2(&[[3.0, 1.0]]), Some(Tensor::from_slice(&[1.0])));

@@ -1,4 +1,4 @@
-//! Translators' folders as they come, and models that begin anew.
+//! Loading translators, and creating new ones.
 use std::path::Path;
 
 use families::TensorFile;
@@ -11,16 +11,13 @@ use super::{Translator, TranslatorConfig};
 use crate::{Error, GatedModel, ModelConfig, Weights};
 
 impl Translator {
-    /// New weights: Xavier uniform for linear maps, `N(0, 1/d_model)` for the embeddings, zeros for biases.
+    /// Creates new weights: Xavier uniform for linear maps, `N(0, 1/d_model)` for the embeddings, zeros for biases.
     ///
-    /// The last map of each sublayer starts smaller, by the square root of the number of sublayers in its stack, since
-    /// deep models with normalisation after each sublayer hardly train otherwise: Zhang et al. (2019),
-    /// <https://aclanthology.org/D19-1083>, scale by depth; the factor is that of GPT-2 (Radford et al. 2019, 2.3).
+    /// The last map of each sublayer is divided by the square root of the number of sublayers in its stack, since deep post-norm models
+    /// hardly train otherwise. Zhang et al. (2019), <https://aclanthology.org/D19-1083>, scale by depth; the factor is from GPT-2 (Radford
+    /// et al. 2019, 2.3).
     ///
-    /// Draws from libtorch's global generator, seeded here.
-    ///
-    /// # Errors
-    /// If the configuration is impossible.
+    /// Draws from libtorch's global generator, seeded here. Fails if the configuration is impossible.
     pub fn random(config: TranslatorConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
         config.validate().map_err(|fault| Error::file(Path::new("config.json"), fault))?;
         let names = config.embeddings();
@@ -44,14 +41,11 @@ impl Translator {
     }
 
     /// Loads a Hugging Face folder: `config.json` and `model.safetensors`.
-    ///
-    /// # Errors
-    /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
         let mut config = TranslatorConfig::read(&folder.join("config.json"))?;
         let (names, unused) = (config.embeddings(), config.family.unused);
         let file = TensorFile::open_folder(folder)?;
-        // a file of the model without its output layer, such as facebook/bart-base
+        // files without an output layer, such as facebook/bart-base, lack the prefix
         let bare = names.source.strip_prefix("model.").is_some_and(|bare| file.holds(bare));
         let prefix = if bare && !file.holds(names.source) { "model." } else { "" };
         let mut file = file.renamed(|name| (!unused.contains(&name)).then(|| format!("{prefix}{name}")))?;
@@ -76,7 +70,7 @@ impl Translator {
     }
 }
 
-/// The table of positions if it is computed, and its rows in a folder before that of the first token.
+/// Returns the sinusoids of the position table, if it is computed, and how many rows precede the first token's in a folder.
 fn sinusoids(config: &TranslatorConfig) -> Option<(Sinusoids, i64)> {
     match config.family.positions {
         Positions::Sinusoids(sinusoids) => Some((sinusoids, sinusoids.first_row(config.pad_token_id))),
@@ -84,7 +78,7 @@ fn sinusoids(config: &TranslatorConfig) -> Option<(Sinusoids, i64)> {
     }
 }
 
-/// Folders may repeat an embedding and the table of positions under other names.
+/// Returns copies of embeddings and position tables that folders may contain under other names.
 fn tied_inventory(config: &TranslatorConfig) -> Inventory {
     let (names, width) = (config.embeddings(), config.d_model);
     let copy = |(name, of): (&str, &str)| {
@@ -99,7 +93,7 @@ fn tied_inventory(config: &TranslatorConfig) -> Inventory {
 
 const STACKS: [usize; 2] = [0, 1];
 
-/// Takes the copies out.
+/// Removes tied copies after checking them; an output layer that differs from the embeddings is kept.
 fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) -> Result<(), Error> {
     let refusal = |name: &str, of: &str| {
         Error::tensor(path, name, &format!("is not {of}, and untied tensors are not supported"))
@@ -108,7 +102,7 @@ fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) 
         let original = weights.get(of)?;
         let Some(copy) = weights.remove(name).filter(|copy| *copy != original) else { continue };
         if config.embeddings().output == Some(name) {
-            config.tie_word_embeddings = Some(false); // an output layer of its own, whatever the configuration says
+            config.tie_word_embeddings = Some(false); // an untied output layer, whatever the configuration states
             weights.insert(name.to_owned(), copy);
         } else {
             return Err(refusal(name, &format!("equal to `{of}`")));
@@ -121,7 +115,7 @@ fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) 
             let expected =
                 sinusoid_table(sinusoids, first, config.max_position_embeddings, config.d_model, options);
             let used = table.narrow(0, first, config.max_position_embeddings);
-            // The table may have been rounded to bf16, which keeps 8 bits: by 1/512 just below 1.
+            // The table may have been rounded to bf16, which has 8 bits: by 1/512 just below 1.
             if !used.allclose(&expected, 0.0, 2.5e-3, false) {
                 return Err(refusal(&name, "the sinusoidal table"));
             }

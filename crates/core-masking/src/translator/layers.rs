@@ -12,8 +12,8 @@ use families::tables::{Positions, Sinusoids};
 
 /// Embeddings, blocks and output layer of an encoder-decoder model. Layers are counted from 0.
 ///
-/// A decoder layer serves both teacher forcing and a step of decoding, where the hypotheses of a sentence take the place of its
-/// queries: [`DecoderAttention`] says what there is to attend to. Each module's residual stream goes through [`Gate::passing`].
+/// Decoder layers serve teacher forcing and decoding steps, in which the hypotheses of a sentence take the place of queries:
+/// [`DecoderAttention`] determines what they attend to. Each module's residual stream goes through [`Gate::passing`].
 #[derive(Debug)]
 pub struct Layers {
     pub(super) source: Embeddings,
@@ -22,13 +22,12 @@ pub struct Layers {
     pub(super) logits_bias: Tensor, // [target vocab]
     pub(crate) encoder: Vec<Block>,
     pub(crate) decoder: Vec<Block>,
-    /// At the ends of encoder and decoder.
+    /// Norms after the last layers of encoder and decoder.
     pub(super) last_norms: [Option<Norm>; 2],
-    /// Of decoder states before the output layer.
+    /// Factor of decoder states before the output layer.
     pub(super) decoder_scale: Option<f64>,
 }
 
-/// Embeddings of one side.
 #[derive(Debug)]
 pub(super) struct Embeddings {
     pub(super) table: Tensor,             // [vocab, d_model]
@@ -38,7 +37,7 @@ pub(super) struct Embeddings {
 }
 
 impl Embeddings {
-    /// Of ids, `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.
+    /// Embeds ids, `[batch, position]`, starting at position `start`: `[batch, position, d_model]`.
     fn of(&self, ids: &Tensor, start: i64) -> Tensor {
         let mut x = Tensor::embedding(&self.table, ids, -1, false, false);
         if let Some(scale) = self.scale {
@@ -51,7 +50,7 @@ impl Embeddings {
     }
 }
 
-/// Rows `first` to `first + rows` of a table of sinusoids: `[rows, d_model]`.
+/// Returns rows `first` to `first + rows` of a sinusoidal position table: `[rows, d_model]`.
 pub(super) fn sinusoid_table(
     sinusoids: Sinusoids,
     first: i64,
@@ -111,12 +110,12 @@ impl Layers {
         self.source.of(ids, 0)
     }
 
-    /// Embeds target ids, `[batch, target]`, the first of them at position `start`: `[batch, target, d_model]`.
+    /// Embeds target ids, `[batch, target]`, starting at position `start`: `[batch, target, d_model]`.
     pub(crate) fn embed_target(&self, ids: &Tensor, start: i64) -> Tensor {
         self.target.of(ids, start)
     }
 
-    /// Output of an encoder layer; `x` and the result are `[batch, source, d_model]`, `bias` is `[batch, 1, 1, source]`.
+    /// Returns the output of an encoder layer; `x` and the result are `[batch, source, d_model]`, `bias` is `[batch, 1, 1, source]`.
     pub(super) fn encoder_layer(
         &self,
         layer: usize,
@@ -132,12 +131,12 @@ impl Layers {
         block.fed(&attended, &attended, dropout)
     }
 
-    /// Encoder states from the output of the last layer, both `[batch, source, d_model]`.
+    /// Returns encoder states from the output of the last layer, both `[batch, source, d_model]`.
     pub(super) fn encoder_states(&self, x: &Tensor) -> Tensor {
         normalised(self.last_norms[0].as_ref(), x)
     }
 
-    /// Output of a decoder layer; `x` and the result are `[batch, query, d_model]`.
+    /// Returns the output of a decoder layer; `x` and the result are `[batch, query, d_model]`.
     pub(super) fn decoder_layer(
         &self,
         layer: usize,
@@ -156,7 +155,7 @@ impl Layers {
         block.fed(&x, &x, dropout)
     }
 
-    /// Input of the output layer from the output of the last decoder layer, both `[batch, query, d_model]`.
+    /// Returns the input of the output layer from the output of the last decoder layer, both `[batch, query, d_model]`.
     pub(super) fn decoder_states(&self, x: &Tensor) -> Tensor {
         let x = normalised(self.last_norms[1].as_ref(), x);
         self.decoder_scale.map_or_else(|| x.shallow_clone(), |scale| &x * scale)
@@ -171,23 +170,22 @@ impl Layers {
         (&block.attention, &block.attention_norms)
     }
 
-    /// The module of an attention type in a layer.
     pub(crate) fn module(&self, attention: Attention, layer: usize) -> &MultiHeadAttention {
         self.sublayer(attention, layer).0
     }
 
-    /// Multiply-adds of the feed-forward network of an encoder layer and of a decoder layer, for one position.
+    /// Returns the multiply-adds per position of the feed-forward networks of an encoder layer and a decoder layer.
     pub(super) fn feed_forward_multiply_adds(&self) -> [u64; 2] {
         [&self.encoder, &self.decoder].map(|stack| stack[0].feed_forward.multiply_adds())
     }
 
-    /// The output layer, `[target vocab, d_model]`, and the bias of the logits, `[target vocab]`.
+    /// Returns the output layer, `[target vocab, d_model]`, and the bias of the logits, `[target vocab]`.
     pub(crate) fn output_layer(&self) -> (&Tensor, &Tensor) {
         (&self.output, &self.logits_bias)
     }
 }
 
-/// Attention of decoder layers to the target so far and to the source, under the gates of a pass.
+/// Self-attention and cross-attention of decoder layers, under the gates of a pass.
 pub(super) struct DecoderAttention<'a> {
     pub(super) memory: &'a mut dyn DecoderMemory,
     pub(super) gates: &'a Gates,
@@ -196,7 +194,7 @@ pub(super) struct DecoderAttention<'a> {
 }
 
 impl DecoderAttention<'_> {
-    /// Attention of `x` to the target so far, itself included, or to the source; both `[batch, query, d_model]`.
+    /// Attends from `x` to the target so far, itself included, or to the source; `x` and the result are `[batch, query, d_model]`.
     fn read(&mut self, kind: Attention, layer: usize, module: &MultiHeadAttention, x: &Tensor) -> Tensor {
         let reader = Reader { layer, module, gate: self.gates.of(kind, layer), dropout: self.dropout };
         match kind {
@@ -215,22 +213,22 @@ pub(crate) struct Reader<'a> {
     pub(crate) dropout: &'a Dropout,
 }
 
-/// Keys and values of the target so far and of the source, for all layers of a decoder.
+/// Key-value cache of the target so far and the source, for all layers of a decoder.
 pub(crate) trait DecoderMemory {
-    /// Context of `x` in the target so far, itself included, whose keys and values are kept; both `[batch, query, d_model]`.
+    /// Attends from `x` to the target so far, itself included, and keeps its keys and values; both `[batch, query, d_model]`.
     fn of_target(&mut self, reader: Reader<'_>, x: &Tensor) -> Tensor;
 
-    /// Context of `x` in the source; the same shapes.
+    /// Attends from `x` to the source; both `[batch, query, d_model]`.
     fn of_source(&self, reader: Reader<'_>, x: &Tensor) -> Tensor;
 }
 
-/// All positions of a target at once, each of which sees itself and those before.
+/// All positions of a target at once, under a causal mask.
 pub(super) struct TeacherForced<'a> {
     /// Encoder states, `[batch, source, d_model]`.
     pub(super) states: &'a Tensor,
     /// `[batch, 1, 1, source]`
     pub(super) source_bias: &'a Tensor,
-    /// Padding is on the right, so no real position sees it through this: `[1, 1, target, target]`.
+    /// `[1, 1, target, target]`; padding is on the right, so no real position sees it.
     pub(super) causal_bias: Tensor,
 }
 

@@ -1,4 +1,4 @@
-//! Encoder-decoder models. Families such as Marian say what the parts are called; an [`Architecture`] makes their [`Layers`].
+//! Encoder-decoder models. Families such as Marian define tensor names and how the [`Layers`] are built.
 mod checkpoint;
 mod layers;
 mod sweep;
@@ -20,7 +20,7 @@ pub(crate) use layers::{DecoderMemory, Reader};
 
 use layers::{DecoderAttention, TeacherForced};
 
-/// A translator.
+/// An encoder-decoder model.
 #[derive(Debug)]
 pub struct Translator {
     config: TranslatorConfig,
@@ -85,10 +85,10 @@ impl GatedModel for Translator {
 }
 
 impl Translator {
-    /// Encoder states of a batch.
+    /// Encodes a batch; returns encoder states.
     ///
     /// - `source`: ids `[batch, source]`
-    /// - `gates`: those of `enc-enc` are used
+    /// - `gates`: of which `enc-enc` is used
     /// - `dropout`: off in evaluation
     /// - returns `[batch, source, d_model]`
     pub fn encode(&self, source: &TokenBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
@@ -96,7 +96,7 @@ impl Translator {
         self.encode_from(0, x, &source.bias, gates, dropout)
     }
 
-    /// Encoder states from what enters layer `first`, counted from 0: `x` `[batch, source, d_model]`, of the same shape.
+    /// Encodes from layer `first`, counted from 0, with input `x`; both `[batch, source, d_model]`.
     fn encode_from(
         &self,
         first: usize,
@@ -111,11 +111,11 @@ impl Translator {
         self.layers.encoder_states(&x)
     }
 
-    /// Decoder states, teacher forced.
+    /// Returns decoder states, teacher forced.
     ///
-    /// - `target`: decoder input ids `[batch, target]`, which begin with the start symbol
+    /// - `target`: decoder input ids `[batch, target]`, starting with the start token
     /// - `memory`: encoder states `[batch, source, d_model]`; `source_bias`: `[batch, 1, 1, source]`
-    /// - `gates`: those of `dec-dec` and `enc-dec` are used
+    /// - `gates`: of which `dec-dec` and `enc-dec` are used
     /// - returns `[batch, target, d_model]`
     pub fn decode(
         &self,
@@ -131,7 +131,7 @@ impl Translator {
         self.decode_with(&mut memory, x, gates, dropout)
     }
 
-    /// Decoder states of embedded tokens, with `memory` to attend to; both `[batch, query, d_model]`.
+    /// Returns decoder states of embedded tokens that attend to `memory`; both `[batch, query, d_model]`.
     pub(crate) fn decode_with(
         &self,
         memory: &mut dyn DecoderMemory,
@@ -145,8 +145,8 @@ impl Translator {
         self.layers.decoder_states(&x)
     }
 
-    /// Multiply-adds of translating one sentence, padded to `source` tokens, in `steps` steps of a beam: those of matrix
-    /// products, which are nearly all. Keys in excess, with which the cache fills up its blocks, are not counted.
+    /// Returns the multiply-adds, in matrix products, nearly all of the work, of translating a sentence padded to `source` tokens in
+    /// `steps` steps of beam search. The padding of cached keys to whole blocks is not counted.
     pub fn multiply_adds(&self, source: u64, steps: u64, beam: u64) -> u64 {
         let [of_encoder, of_decoder] = self.layers.feed_forward_multiply_adds();
         let module = |attention, layer| self.layers.module(attention, layer);
@@ -156,7 +156,7 @@ impl Translator {
                 + attention.attend_multiply_adds(source, source)
                 + source * of_encoder
         });
-        // At step t each hypothesis looks at the t tokens of every one in its beam, most of them hidden.
+        // At step t each hypothesis attends to the t tokens of all hypotheses in its beam, most of them hidden.
         let seen: u64 = (1..=steps).map(|step| step * beam).sum();
         let decoder = (0..self.config.decoder_layers).map(|layer| {
             let [target, memory] = [Attention::DecDec, Attention::EncDec].map(|kind| module(kind, layer));
@@ -171,13 +171,13 @@ impl Translator {
         encoder.sum::<u64>() + decoder.sum::<u64>() + logits
     }
 
-    /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.
+    /// Computes the logits, `[.., vocab]`, of `hidden`, `[.., d_model]`.
     pub fn logits(&self, hidden: &Tensor) -> Tensor {
         let (weight, bias) = self.layers.output_layer();
         product::linear(hidden, weight, Some(bias))
     }
 
-    /// Refuses a sentence that is longer than the model's positions. `length` counts tokens, the end symbol included.
+    /// Refuses a sentence that is longer than the model's positions. `length` counts tokens, including the end token.
     pub(crate) fn check_length(&self, side: &str, length: usize) -> Result<(), Error> {
         let positions = self.config.max_position_embeddings as usize;
         if length > positions { Err(Error::too_long(side, length, positions)) } else { Ok(()) }

@@ -1,8 +1,7 @@
-//! Translating one batch under many head sets: what they have in common is computed once.
+//! Translation of one batch under many head sets, which share computation.
 //!
-//! Hypotheses part from each other with the first token, so that decoding, nearly all of the work, can be shared by no
-//! two sets; what can is the encoder, up to the first layer in which one of them masks a head. Sets without heads of the
-//! encoder share all of it.
+//! Hypotheses diverge with the first token, so no two sets can share decoding, which is nearly all of the work. They share the encoder up
+//! to the first layer in which one of them masks a head, and all of it if none masks encoder heads.
 use tch::Tensor;
 
 use super::Translator;
@@ -12,8 +11,8 @@ use crate::{
 };
 
 impl Variants {
-    /// The gates of variant `first` and those after it, `count` in all: one row if it is one, which serves any batch, and
-    /// one for each row of their batches otherwise.
+    /// Returns the gates of `count` variants from `first` on: one row, which serves any batch, for a single variant, otherwise one for each
+    /// row of their batches.
     fn gates_of(&self, first: usize, count: usize, batch: usize) -> Gates {
         let rows: Vec<i64> = match count {
             1 => vec![first as i64],
@@ -28,17 +27,12 @@ impl Variants {
 impl BeamSearch {
     /// Translates a batch under each variant.
     ///
-    /// - `sources`: token ids of each sentence, the end symbol last
-    /// - `together`: variants that are decoded as rows of one batch, which bounds the memory
-    /// - `trunk`: what an earlier call left for this batch, used if all variants leave the layers below it intact
-    ///
-    /// Also returns what is left for the next call with this batch.
+    /// - `sources`: token ids of one or more sentences, each with the end token last
+    /// - `together`: variants that are decoded as rows of one batch, at least 1, which bounds the memory
+    /// - `trunk`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
     ///
     /// # Errors
     /// If a sentence is longer than the model's positions, or the model computes NaN.
-    ///
-    /// # Panics
-    /// If `together` is 0, or there is no sentence.
     pub fn sweep(
         &self,
         model: &Translator,
@@ -69,15 +63,13 @@ impl BeamSearch {
 }
 
 impl Translator {
-    /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept.
-    ///
-    /// # Errors
-    /// If a set names a head that the model does not have.
+    /// Prepares `sets` for [`BeamSearch::sweep`]; `rescale` multiplies the kept heads of a layer by heads / kept. Fails if the model lacks
+    /// one of the heads.
     pub fn variants(&self, sets: &[HeadSet], rescale: bool) -> Result<Variants, Error> {
         Variants::new(self, Attention::EncEnc, sets, rescale)
     }
 
-    /// Input of encoder layer `top` of the intact model; `top` may be the number of layers.
+    /// Returns the input of encoder layer `top` of the full model; `top` may be the number of layers.
     fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<Trunk>) -> Trunk {
         let open = self.open();
         let pass = |layer: usize, x: &Tensor| {

@@ -5,16 +5,16 @@ use core_masking::{Attention, GatedModel, Gates, HeadId, HeadSet};
 use serde_json::Value;
 use tch::{Kind, Tensor};
 
-/// The folder of reference numbers and what its file `name` holds.
+/// Returns the folder of reference numbers and the contents of its file `name`.
 #[allow(dead_code, reason = "some tests have no use for it")]
 pub fn load(name: &str) -> (PathBuf, Value) {
-    tch::set_num_threads(1); // the models are tiny, and threads that wait for each other take most of the time
+    tch::set_num_threads(1); // the models are tiny, and waiting for threads would take most of the time
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden"));
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     (folder, serde_json::from_str(&text).unwrap())
 }
 
-/// Nested arrays of numbers, in double precision.
+/// Converts nested arrays of numbers to a tensor in double precision.
 pub fn tensor(value: &Value) -> Tensor {
     fn flatten(value: &Value, flat: &mut Vec<f64>) {
         match value {
@@ -33,31 +33,30 @@ pub fn tensor(value: &Value) -> Tensor {
     Tensor::from_slice(&flat).view(shape.as_slice())
 }
 
-/// The greatest difference of two tensors of equal shape.
+/// Returns the maximum difference of two tensors of equal shape.
 pub fn gap(found: &Tensor, expected: &Tensor) -> f64 {
     assert_eq!(found.size(), expected.size());
     (found.to_kind(Kind::Double) - expected).abs().max().double_value(&[])
 }
 
-/// The greatest [`gap`] of a number from its reference, which rounding and the order of sums explain; each as a share of the
-/// expected number where that is above 1.
+/// Maximum [`gap`] that rounding and summation order explain, relative to expected numbers above 1.
 #[allow(dead_code, reason = "some tests have no use for it")]
 pub const TOLERANCE: f64 = 5e-5;
 
-/// [`gap`] in the measure of [`TOLERANCE`].
+/// Returns the [`gap`] that [`TOLERANCE`] limits.
 #[allow(dead_code, reason = "some tests have no use for it")]
 pub fn gap_of_each(found: &Tensor, expected: &Tensor) -> f64 {
     let size = expected.abs().clamp_min(1.0);
     gap(&(found.to_kind(Kind::Double) / &size), &(expected / &size))
 }
 
-/// [`gap`] as a share of the greatest of the expected numbers.
+/// Returns the [`gap`] relative to the largest expected number.
 #[allow(dead_code, reason = "some tests have no use for it")]
 pub fn relative_gap(found: &Tensor, expected: &Tensor) -> f64 {
     gap(found, expected) / expected.abs().max().double_value(&[])
 }
 
-/// Attention type and numbers, counted from 0, of a key such as `1,3`, `enc-dec,1,3` or `enc_dec,1`.
+/// Parses attention type and numbers, counted from 0, from a key such as `1,3`, `enc-dec,1,3` or `enc_dec,1`.
 pub fn place(key: &str) -> (Attention, Vec<usize>) {
     let key = key.replace('_', "-");
     let (attention, numbers) = match key.split_once(',') {
@@ -67,7 +66,7 @@ pub fn place(key: &str) -> (Attention, Vec<usize>) {
     (attention, numbers.split(',').map(|number| number.parse().unwrap()).collect())
 }
 
-/// Compares what `run` gives with each head masked that is a key of `cases`; returns their number.
+/// Compares the results of `run` with each head masked that is a key of `cases`; returns the number of cases.
 #[allow(dead_code, reason = "some tests have no use for it")]
 pub fn compare_masked<M: GatedModel>(
     model: &M,

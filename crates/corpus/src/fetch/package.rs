@@ -9,7 +9,7 @@ use crate::Error;
 
 /// Downloads the wheel of `package`, `name==version`, to `folder`; returns its path.
 ///
-/// The interpreter is the one that the environment variable `PYTHON` names, or else `python3`.
+/// The Python interpreter is `$PYTHON`, by default `python3`.
 pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
     let fault = |reason: String| {
         Error::Invalid(format!(
@@ -38,7 +38,7 @@ pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
     find_wheel(package, folder)?.ok_or_else(|| fault("pip brought no wheel of it".to_owned()))
 }
 
-/// The wheel of `package` in `folder`, if it is there.
+/// Returns the wheel of `package` in `folder`, or `None`.
 pub(super) fn find_wheel(package: &str, folder: &Path) -> Result<Option<PathBuf>, Error> {
     // File names of wheels: PEP 427.
     let (name, version) = package.split_once("==").unwrap_or((package, ""));

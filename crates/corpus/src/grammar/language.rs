@@ -1,9 +1,8 @@
-//! The demo of language models: sentences of the English-like language, and minimal pairs of agreement.
+//! Demo data for language models: sentences of the English-like language, and minimal pairs for subject-verb agreement.
 //!
-//! The pairs are those of Linzen et al. (2016), <https://aclanthology.org/Q16-1037>, and of BLiMP (Warstadt et al. 2020,
-//! <https://aclanthology.org/2020.tacl-1.25>): a sentence, and the same with a verb that does not agree with its subject.
-//! What stands between the two may hold an attractor, a noun of the other number, with which a model that only looks
-//! nearby would let the verb agree.
+//! The pairs follow Linzen et al. (2016), <https://aclanthology.org/Q16-1037>, and BLiMP (Warstadt et al. 2020,
+//! <https://aclanthology.org/2020.tacl-1.25>): a sentence, and a copy whose verb does not agree with its subject. The words between subject
+//! and verb may contain an attractor, a noun of the other number, which misleads a model that only looks nearby.
 use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
@@ -14,7 +13,7 @@ use super::{DOMAINS, Domain, Generator, Relation, Sample, SplitSizes, Splits, so
 use crate::choices::Choice;
 use crate::documents::Document;
 
-/// The groups of [`agreement_pairs`]: what stands between the noun and its verb, and whether an attractor is in it.
+/// Groups of [`agreement_pairs`]: the construction between the noun and its verb, and whether it contains an attractor.
 pub const AGREEMENT_GROUPS: [&str; 5] = [
     "simple",
     "prepositional-phrase",
@@ -23,8 +22,8 @@ pub const AGREEMENT_GROUPS: [&str; 5] = [
     "relative-clause, attractor",
 ];
 
-/// The demo's splits: English-like sentences but for those that are kept for [`agreement_pairs`]. The tests do not depend
-/// on how much training data is asked for.
+/// Returns the splits of the demo: English-like sentences, except those reserved for [`agreement_pairs`]. The test sets do not depend on
+/// the size of the training set.
 pub fn language_splits(sizes: SplitSizes, seed: u64) -> Splits<Document> {
     let Splits { train, dev, test, shifted } = language_samples(sizes, seed);
     let [train, dev, test, shifted] = [train, dev, test, shifted]
@@ -32,7 +31,7 @@ pub fn language_splits(sizes: SplitSizes, seed: u64) -> Splits<Document> {
     Splits { train, dev, test, shifted }
 }
 
-/// The samples whose source sentences [`language_splits`] has, in its order: with their dependency arcs.
+/// Returns the samples, with dependency arcs, whose source sentences make up [`language_splits`], in the order of the splits.
 pub fn language_samples(sizes: SplitSizes, seed: u64) -> Splits {
     let [mut standard, mut shifted] = DOMAINS.map(|domain| Generator::new(domain, seed));
     let standard = |count, seen: &mut HashSet<String>| samples(&mut standard, count, seen);
@@ -48,15 +47,15 @@ fn samples(generator: &mut Generator, count: usize, seen: &mut HashSet<String>) 
     samples
 }
 
-/// Returns true if a sentence is kept for [`agreement_pairs`]. An eighth of all are, whatever is asked for, so that the pairs do
-/// not depend on the splits.
+/// Returns true if a sentence is reserved for [`agreement_pairs`]. One sentence in eight is, independently of the splits, so that the pairs
+/// do not depend on them.
 fn is_kept(sentence: &str) -> bool {
     Sha256::digest(sentence)[0] < 32
 }
 
-/// Minimal pairs of a domain, without noise: a statement, and the same with its main verb in the wrong number; the first
-/// is right. The [groups](AGREEMENT_GROUPS) take turns. Equal arguments give equal pairs, fewer are the beginning of more,
-/// and no sentence of theirs is in any of [`language_splits`].
+/// Returns minimal pairs from a domain, without noise: a statement, which is the right choice, and a copy whose main verb has the wrong
+/// number. The [groups](AGREEMENT_GROUPS) take turns. Equal arguments give equal pairs, a smaller count gives the first of them, and none
+/// of their sentences is in [`language_splits`].
 pub fn agreement_pairs(domain: Domain, count: usize, seed: u64) -> Vec<Choice> {
     let mut generator = Generator::new(domain, seed);
     let mut seen = HashSet::new();
@@ -78,7 +77,7 @@ pub fn agreement_pairs(domain: Domain, count: usize, seed: u64) -> Vec<Choice> {
     (0..count).filter_map(|place| turns[place % AGREEMENT_GROUPS.len()].next()).collect()
 }
 
-/// The group of a subject, by its place in [`AGREEMENT_GROUPS`]; `None` for two nouns.
+/// Returns the index of a subject's group in [`AGREEMENT_GROUPS`]; `None` for two nouns joined by "and".
 fn group(subject: &NounPhrase) -> Option<usize> {
     let (construction, between) = match subject {
         NounPhrase::Plain(_) => (0, None),
@@ -93,7 +92,7 @@ fn group(subject: &NounPhrase) -> Option<usize> {
     Some(construction + usize::from(attracts))
 }
 
-/// The pair of a statement; `None` if its verb does not show the number.
+/// Returns the pair of a statement; `None` if its verb does not show the number.
 fn pair(clause: Clause, group: usize) -> Option<Choice> {
     if clause.verb.tense != Tense::Present {
         return None;

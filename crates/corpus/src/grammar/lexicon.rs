@@ -1,23 +1,19 @@
-//! Words of both languages, most frequent first.
-//!
-//! The target's words are made up; no form of one word is a form of another (tested).
+//! Words of both languages, most frequent first. The target words are artificial; no form belongs to two words (tested).
 use Class::{First, Second, Third};
 
-/// Grammatical number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     Singular,
     Plural,
 }
 
-/// Tense of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tense {
     Present,
     Past,
 }
 
-/// Noun class of the target language; it shows in adjectives and in the plural.
+/// Noun class of the target language, visible in adjectives and in the plural.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     First,
@@ -25,7 +21,7 @@ pub(super) enum Class {
     Third,
 }
 
-/// A noun: English singular and plural, stem and class in the target.
+/// A noun: English singular and plural, target stem and class.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Noun {
     pub singular: &'static str,
@@ -50,7 +46,7 @@ pub(super) struct Word {
     pub target: &'static str,
 }
 
-/// A determiner: English singular and plural, then the target's.
+/// A determiner: singular and plural in English and in the target language.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Determiner {
     pub source: [&'static str; 2],
@@ -58,7 +54,6 @@ pub(super) struct Determiner {
 }
 
 impl Noun {
-    /// English form.
     pub fn source(&self, number: Number) -> &'static str {
         match number {
             Number::Singular => self.singular,
@@ -66,7 +61,7 @@ impl Noun {
         }
     }
 
-    /// Target form: the bare stem, or the stem with the plural ending of its class.
+    /// Returns the target form: the stem, in the plural with the ending of its class.
     pub fn target(&self, number: Number) -> String {
         let ending = match (number, self.class) {
             (Number::Singular, _) => "",
@@ -79,7 +74,7 @@ impl Noun {
 }
 
 impl Verb {
-    /// English form without auxiliary; the past does not show the number.
+    /// Returns the English form without auxiliary; the past does not show the number.
     pub fn source(&self, tense: Tense, number: Number) -> &'static str {
         match (tense, number) {
             (Tense::Present, Number::Singular) => self.third,
@@ -88,7 +83,7 @@ impl Verb {
         }
     }
 
-    /// Target form; it agrees with the subject in both tenses.
+    /// Returns the target form, which agrees with the subject in both tenses.
     pub fn target(&self, tense: Tense, number: Number) -> String {
         let ending = match (tense, number) {
             (Tense::Present, Number::Singular) => "sk",
@@ -100,7 +95,7 @@ impl Verb {
     }
 }
 
-/// Target form of the adjective `stem` beside a noun of this class and number.
+/// Returns the target form of the adjective `stem` for a noun of this class and number.
 pub(super) fn inflect_adjective(stem: &str, class: Class, number: Number) -> String {
     let ending = match (class, number) {
         (First, Number::Singular) => "o",
@@ -113,17 +108,16 @@ pub(super) fn inflect_adjective(stem: &str, class: Class, number: Number) -> Str
     format!("{stem}{ending}")
 }
 
-/// Number of names.
 pub(super) const NAMES: usize = 14 * 5 * 14 * 5 * 8;
 
-/// The name of this rank: two or three syllables, the same in both languages. Its ending keeps it
-/// from being a word that can open a sentence, such as "Some" (tested).
+/// Returns the name of this rank: two or three syllables, equal in both languages. The endings exclude words that can open a sentence, such
+/// as "Some" (tested).
 ///
 /// # Panics
 /// If `rank` is not below [`NAMES`].
 pub(super) fn name(rank: usize) -> String {
     assert!(rank < NAMES, "there are {NAMES} names");
-    // The factor is prime to NAMES: names of neighbouring ranks look different, no two are equal.
+    // The factor is coprime to NAMES, so all names differ; names of neighbouring ranks look different.
     let mut code = (rank * 104_729 + 12_345) % NAMES;
     let mut next = |letters: &[&'static str]| {
         let letter = letters[code % letters.len()];
@@ -151,7 +145,6 @@ const fn word(source: &'static str, target: &'static str) -> Word {
     Word { source, target }
 }
 
-/// Determiners.
 pub(super) static DETERMINERS: [Determiner; 4] = [
     Determiner { source: ["the", "the"], target: ["lu", "lu"] },
     Determiner { source: ["a", "some"], target: ["en", "enin"] },
@@ -181,7 +174,7 @@ pub(super) static BEINGS: [Noun; 18] = [
     noun("uncle", "uncles", "nuvis", Second),
 ];
 
-/// Nouns that cannot; also where things happen.
+/// Nouns that cannot be a subject; they also name places.
 pub(super) static THINGS: [Noun; 16] = [
     noun("house", "houses", "ravil", Third),
     noun("book", "books", "godet", Second),
@@ -201,7 +194,6 @@ pub(super) static THINGS: [Noun; 16] = [
     noun("umbrella", "umbrellas", "zagon", Second),
 ];
 
-/// Verbs with an object.
 pub(super) static TRANSITIVE: [Verb; 16] = [
     verb("see", "sees", "saw", "zife"),
     verb("find", "finds", "found", "gimo"),
@@ -221,7 +213,6 @@ pub(super) static TRANSITIVE: [Verb; 16] = [
     verb("forget", "forgets", "forgot", "kojo"),
 ];
 
-/// Verbs without an object.
 pub(super) static INTRANSITIVE: [Verb; 12] = [
     verb("sleep", "sleeps", "slept", "paso"),
     verb("laugh", "laughs", "laughed", "saje"),
@@ -237,7 +228,7 @@ pub(super) static INTRANSITIVE: [Verb; 12] = [
     verb("arrive", "arrives", "arrived", "hubo"),
 ];
 
-/// Adjectives; the target is a stem.
+/// Adjectives with their target stems.
 pub(super) static ADJECTIVES: [Word; 16] = [
     word("old", "hoguk"),
     word("small", "puzar"),
@@ -275,15 +266,14 @@ pub(super) static ADVERBS: [Word; 10] = [
 pub(super) static OPENINGS: [Word; 4] =
     [word("today", "majewa"), word("sometimes", "nukiwa"), word("now", "jirawa"), word("perhaps", "dabuye")];
 
-/// Adverbs before an adjective; after it in the target.
+/// Adverbs of degree, before an adjective in English and after it in the target language.
 pub(super) static DEGREES: [Word; 3] = [word("very", "zew"), word("quite", "gow"), word("rather", "suw")];
 
 /// Prepositions that attach a noun to a noun.
 pub(super) static INNER_PREPOSITIONS: [Word; 3] =
     [word("with", "kewo"), word("of", "ray"), word("from", "bawo")];
 
-/// Prepositions that attach a noun to a verb: none of the inner ones, so that what a phrase belongs
-/// to can be read off the sentence.
+/// Prepositions that attach a noun to a verb. None is an inner one, so that the sentence shows what a phrase modifies.
 pub(super) static OUTER_PREPOSITIONS: [Word; 5] = [
     word("near", "teye"),
     word("in", "fowi"),

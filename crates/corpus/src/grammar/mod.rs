@@ -1,13 +1,13 @@
-//! The demo's language pair: an English-like source and a made-up target, made by a grammar.
+//! Synthetic demo data from a grammar: an English-like source language and its translation into an artificial language.
 //!
-//! A random tree says what a sentence means; both languages are read from it, so the translation is
-//! a deterministic function of the tree, and the source's dependency arcs are gold. The source has
-//! number agreement over relative clauses and prepositional phrases; the target puts the verb last
-//! and the adjective after its noun, and inflects both. Names are many, rare and copied.
+//! A random tree is the meaning of a sentence. Both languages are generated from it, so the translation is a deterministic function of the
+//! tree, and the dependency arcs of the source are gold. The source has number agreement across relative clauses and prepositional phrases.
+//! The target puts the verb last and the adjective after its noun, and inflects both. There are many names, most of them rare, and they are
+//! copied.
 //!
-//! From the same trees, [`inference_splits`] makes English-like pairs of a premise and a hypothesis,
-//! labelled as entailment, neutral or contradiction, in a matched and a mismatched domain; and
-//! [`language_splits`] and [`agreement_pairs`] make what language models learn and are asked; [`phrase_splits`] tags noun phrases.
+//! From these trees, [`inference_splits`] generates English-like pairs of a premise and a hypothesis, labelled as entailment, neutral or
+//! contradiction, in a matched and a mismatched domain. [`language_splits`] and [`agreement_pairs`] are data for language models, and
+//! [`phrase_splits`] tags noun phrases.
 mod inference;
 mod language;
 mod lexicon;
@@ -32,10 +32,10 @@ pub use inference::{INFERENCE_LABELS, inference_splits};
 pub use language::{AGREEMENT_GROUPS, agreement_pairs, language_samples, language_splits};
 pub use phrases::{PHRASE_TAGS, phrase_splits};
 
-/// A kind of sentences.
+/// Distribution that sentences are drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// The sentences that the demo is trained on.
+    /// Sentences that the demo models are trained on.
     Standard,
     /// Longer sentences, other frequent words, other names, and noise in the source.
     Shifted,
@@ -43,40 +43,40 @@ pub enum Domain {
 
 const DOMAINS: [Domain; 2] = [Domain::Standard, Domain::Shifted];
 
-/// The relation of a word to its head, after Universal Dependencies.
+/// Relation of a word to its syntactic head, as in Universal Dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Relation {
-    /// `amod`: "old" of "dog".
+    /// `amod`: "old" in "old dog".
     AdjectivalModifier,
-    /// `advmod`: "often" of "sees", "very" of "old".
+    /// `advmod`: "often" in "often sees", "very" in "very old".
     AdverbialModifier,
-    /// `aux`: "does" of "see".
+    /// `aux`: "does" in "does not see".
     Auxiliary,
-    /// `case`: "near" of "house".
+    /// `case`: "near" in "near the house".
     Case,
-    /// `conj`: the second of two phrases, of the first.
+    /// `conj`: the second of two phrases, attached to the first.
     Conjunct,
-    /// `cc`: "and", "but", of the second phrase.
+    /// `cc`: "and" or "but", attached to the second phrase.
     Coordinator,
-    /// `det`: "the" of "dog".
+    /// `det`: "the" in "the dog".
     Determiner,
-    /// `neg`: "not" of "see".
+    /// `neg`: "not" in "does not see".
     Negation,
-    /// `nmod`: a noun of a noun, "hat" of "man" in "the man with the hat".
+    /// `nmod`: a noun that modifies a noun, "hat" in "the man with the hat".
     NominalModifier,
-    /// `nsubj`: "dog" of "sees"; in a relative clause "that" or its own subject.
+    /// `nsubj`: "dog" in "the dog sees"; in a relative clause "that" or the subject of the clause.
     Subject,
-    /// `obj` (once `dobj`): "cat" of "sees"; in a relative clause also "that".
+    /// `obj` (formerly `dobj`): "cat" in "sees the cat"; in a relative clause also "that".
     Object,
-    /// `obl`: a noun of a verb, "house" of "sleeps" in "sleeps near the house".
+    /// `obl`: a noun that modifies a verb, "house" in "sleeps near the house".
     Oblique,
-    /// `acl:relcl`: the verb of a relative clause, of the noun before it.
+    /// `acl:relcl`: the verb of a relative clause, attached to the noun before it.
     RelativeClause,
 }
 
 impl Relation {
-    /// Its name in Universal Dependencies; `neg` is that of their first version.
+    /// Returns the name in Universal Dependencies; `neg` is from version 1.
     pub fn name(self) -> &'static str {
         match self {
             Self::AdjectivalModifier => "amod",
@@ -98,15 +98,14 @@ impl Relation {
 
 /// A dependency between two words of a source sentence.
 ///
-/// Words are counted from 0 and separated by single spaces; the final punctuation belongs to the
-/// last word and has no arc.
+/// Words are counted from 0 and separated by single spaces; the final punctuation belongs to the last word and has no arc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arc {
-    /// Index of the word that is depended on.
+    /// Index of the syntactic head.
     pub head: usize,
-    /// Index of the word that depends on it.
+    /// Index of the dependent word.
     pub dependent: usize,
-    /// The relation between the two.
+    /// Relation of the dependent to its head.
     pub relation: Relation,
 }
 
@@ -117,11 +116,11 @@ pub struct Sample {
     pub source: String,
     /// Its translation.
     pub target: String,
-    /// One arc for each word of the source but the root, ordered by dependent.
+    /// One arc for each word of the source except the root, ordered by dependent.
     pub arcs: Vec<Arc>,
 }
 
-/// The number of samples in each split.
+/// Number of samples in each split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitSizes {
     /// Training, standard domain.
@@ -134,8 +133,7 @@ pub struct SplitSizes {
     pub shifted: usize,
 }
 
-/// The demo's data: samples, documents of a sentence each, or pairs of sentences. No source sentence, document or premise is in
-/// two splits, or twice in one.
+/// Demo data: samples, documents of one sentence each, or pairs of sentences. No source sentence, document or premise occurs twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splits<T = Sample> {
     /// Training, standard domain.
@@ -149,8 +147,8 @@ pub struct Splits<T = Sample> {
 }
 
 impl<T> Splits<T> {
-    /// Draws the splits of two streams, which are told how many are wanted and what was drawn before. The tests come first, so
-    /// that they do not depend on how much training data is asked for.
+    /// Draws the splits from two streams, which are given the number of samples wanted and the sentences drawn before. Test sets come
+    /// first, so that they do not depend on the size of the training set.
     fn draw(
         sizes: SplitSizes,
         mut standard: impl FnMut(usize, &mut HashSet<String>) -> Vec<T>,
@@ -164,7 +162,7 @@ impl<T> Splits<T> {
         Self { train, dev, test, shifted }
     }
 
-    /// The split of this name; absent if there is no such split.
+    /// Returns the split of this name; `None` if it does not exist.
     pub fn named(self, split: &str) -> Option<Vec<T>> {
         match split {
             "train" => Some(self.train),
@@ -176,15 +174,13 @@ impl<T> Splits<T> {
     }
 }
 
-/// Distinct samples of one domain; equal arguments give equal samples.
+/// Returns distinct samples from one domain; equal arguments give equal samples.
 pub fn generate(domain: Domain, count: usize, seed: u64) -> Vec<Sample> {
     Generator::new(domain, seed).take(count, &mut HashSet::new())
 }
 
-/// The demo's splits. The tests do not depend on how much training data is asked for.
-///
-/// Sentences are told apart also before noise is added: no test sentence is a misspelt training
-/// sentence.
+/// Returns the splits of the demo. The test sets do not depend on the size of the training set. Sentences also differ before noise is
+/// added: no test sentence is a misspelt training sentence.
 pub fn demo_splits(sizes: SplitSizes, seed: u64) -> Splits {
     let [mut standard, mut shifted] = DOMAINS.map(|domain| Generator::new(domain, seed));
     Splits::draw(sizes, |count, seen| standard.take(count, seen), |count, seen| shifted.take(count, seen))
@@ -203,7 +199,7 @@ impl Generator {
         Self { domain, sampler: Sampler::new(domain), rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// The next `count` samples whose source, with and without noise, is not in `seen`; it joins them.
+    /// Returns the next `count` samples whose source, with and without noise, is not in `seen`, and adds it to `seen`.
     fn take(&mut self, count: usize, seen: &mut HashSet<String>) -> Vec<Sample> {
         let mut samples = Vec::with_capacity(count);
         while samples.len() < count {
@@ -226,7 +222,6 @@ impl Generator {
     }
 }
 
-/// Both languages without noise.
 fn sample(tree: &Sentence) -> Sample {
     let mark = end_mark(tree);
     let source::Words { words, mut arcs } = source::read(tree);
@@ -234,7 +229,7 @@ fn sample(tree: &Sentence) -> Sample {
     Sample { source: spell(&words, true, mark), target: spell(&target::read(tree), true, mark), arcs }
 }
 
-/// Both languages, the source with noise.
+/// Generates both languages, the source with noise.
 fn noisy(tree: &Sentence, rng: &mut ChaCha8Rng) -> Sample {
     let mut words = source::read(tree).words;
     noise::mistype(&mut words, rng);
@@ -247,7 +242,6 @@ fn end_mark(tree: &Sentence) -> &'static str {
     if matches!(tree, Sentence::Question(_)) { "?" } else { "." }
 }
 
-/// One line of text.
 fn spell(words: &[String], capital: bool, mark: &str) -> String {
     let mut text = words.join(" ") + mark;
     if capital {

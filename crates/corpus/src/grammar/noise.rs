@@ -1,5 +1,5 @@
-//! Noise in the source of the shifted domain, the part that MTNT plays in the paper: typing
-//! errors, small letters, missing punctuation. Words are never joined or split, so arcs stay valid.
+//! Noise in the source of the shifted domain, in the role of the paper's MTNT: typing errors, small first letters, missing punctuation.
+//! Words are never joined or split, so arcs stay valid.
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
@@ -7,7 +7,7 @@ const TYPING_ERROR: f64 = 0.04;
 const SMALL_LETTER: f64 = 0.15;
 const NO_PUNCTUATION: f64 = 0.25;
 
-/// Types the words wrongly now and then; names keep their spelling, since they are to be copied.
+/// Makes typing errors in some words, but not in names, which have to be copied.
 pub(super) fn mistype(words: &mut [String], rng: &mut ChaCha8Rng) {
     for word in words.iter_mut().filter(|word| !word.starts_with(char::is_uppercase)) {
         if word.len() > 3 && rng.random_bool(TYPING_ERROR) {
@@ -28,12 +28,12 @@ fn mistype_word(word: &mut String, rng: &mut ChaCha8Rng) {
     *word = letters.into_iter().collect();
 }
 
-/// Returns true if the writer of this sentence starts it with a small letter.
+/// Draws whether the sentence starts with a small letter.
 pub(super) fn forgets_capital(rng: &mut ChaCha8Rng) -> bool {
     rng.random_bool(SMALL_LETTER)
 }
 
-/// Returns true if the writer of this sentence ends it without punctuation.
+/// Draws whether the sentence ends without punctuation.
 pub(super) fn forgets_punctuation(rng: &mut ChaCha8Rng) -> bool {
     rng.random_bool(NO_PUNCTUATION)
 }

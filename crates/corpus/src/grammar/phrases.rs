@@ -1,8 +1,8 @@
-//! The demo of token classifiers: noun phrases, marked in IOB2 with what they are in their clause, by the gold arcs.
+//! Demo data for token classifiers: noun phrases, tagged in IOB2 with their role in the clause according to the gold arcs.
 //!
-//! `SUBJ` and `OBJ` are subjects and objects of verbs, `OBL` nouns of verbs after a preposition, `MOD` nouns of nouns. A phrase is its
-//! noun with determiner, adjectives and their adverbs, or a name; the second of two phrases joined by "and" is what the first is. Which
-//! of them a phrase is depends on words further away: in "the dog that the cat sees", on "that" and on the order after it.
+//! `SUBJ` and `OBJ` are subjects and objects of verbs, `OBL` nouns attached to a verb by a preposition, `MOD` nouns attached to a noun. A
+//! phrase is a name, or a noun with its determiner, adjectives and their adverbs. The second of two phrases joined by "and" has the role of
+//! the first. A role depends on words further away: in "the dog that the cat sees", on "that" and the word order after it.
 use super::{SplitSizes, Splits, demo_splits};
 use crate::labelled::Example;
 use crate::trees::{Tree, TreeArc};
@@ -11,7 +11,7 @@ use crate::trees::{Tree, TreeArc};
 pub const PHRASE_TAGS: [&str; 9] =
     ["O", "B-SUBJ", "I-SUBJ", "B-OBJ", "I-OBJ", "B-OBL", "I-OBL", "B-MOD", "I-MOD"];
 
-/// Sentences of [`demo_splits`] as words with tags.
+/// Returns the sentences of [`demo_splits`] as words with tags.
 pub fn phrase_splits(sizes: SplitSizes, seed: u64) -> Splits<Example> {
     let Splits { train, dev, test, shifted } = demo_splits(sizes, seed);
     let tagged = |samples: Vec<_>| samples.iter().map(|sample| tagged(&Tree::from(sample))).collect();
@@ -19,7 +19,7 @@ pub fn phrase_splits(sizes: SplitSizes, seed: u64) -> Splits<Example> {
     Splits { train, dev, test, shifted }
 }
 
-/// The words of a sentence, with the tags of its phrases.
+/// Tags the phrases of a sentence.
 fn tagged(tree: &Tree) -> Example {
     let mut tags = vec!["O".to_owned(); tree.words.len()];
     for arc in &tree.arcs {
@@ -32,10 +32,10 @@ fn tagged(tree: &Tree) -> Example {
     Example::tagged(words, &tags).expect("each word has a tag")
 }
 
-/// What the phrase of a noun is; `None` of other words.
+/// Returns the role of a noun's phrase; `None` for other words.
 fn kind(tree: &Tree, arc: &TreeArc) -> Option<&'static str> {
     let into = |word: usize| tree.arcs.iter().find(|other| other.dependent == word);
-    // "that" comes after the noun of its clause
+    // "that" directly follows the noun that its clause modifies
     let is_pronoun =
         || into(arc.head).is_some_and(|verb| verb.relation == "acl:relcl" && verb.head + 1 == arc.dependent);
     match arc.relation.as_str() {
@@ -48,7 +48,7 @@ fn kind(tree: &Tree, arc: &TreeArc) -> Option<&'static str> {
     }
 }
 
-/// The first word of the phrase of a noun.
+/// Returns the first word of a noun's phrase.
 fn first(tree: &Tree, noun: usize) -> usize {
     let of = |head: usize, relations: &[&str]| {
         let is_of = |arc: &&TreeArc| arc.head == head && relations.contains(&arc.relation.as_str());
@@ -85,7 +85,7 @@ mod tests {
                 );
             }
         }
-        // "the dog that the cat sees": two subjects in a row, of which the second is in the relative clause of the first
+        // "the dog that the cat sees": the second subject is inside the relative clause of the first
         let is_relative = |example: &&Example| {
             let tags: Vec<&str> = example.tags().collect();
             tags.starts_with(&["B-SUBJ", "I-SUBJ", "O", "B-SUBJ"]) && example.words()[2] == "that"

@@ -1,4 +1,4 @@
-//! Random trees: which words and how much structure, for each domain.
+//! Draws random trees; each domain has its own words and amount of structure.
 use std::ops::RangeInclusive;
 
 use rand::Rng;
@@ -13,10 +13,10 @@ use super::tree::{
 };
 use super::{Domain, source};
 
-/// Number of names that a domain draws from; most are rare.
+/// Number of names in a domain; most are rare.
 const NAMES_IN_USE: usize = 5_000;
 
-/// Length of a sentence, in words, and the probabilities of its parts.
+/// Length of a sentence in words, and the probabilities of its parts.
 #[derive(Debug)]
 struct Habits {
     words: RangeInclusive<usize>,
@@ -69,7 +69,7 @@ static SHIFTED: Habits = Habits {
     relative: 0.3,
 };
 
-/// The kind of thing that a noun phrase speaks of.
+/// Whether a noun phrase denotes a being or a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Animacy {
     Being,
@@ -77,7 +77,7 @@ pub(super) enum Animacy {
 }
 
 impl Animacy {
-    /// A name is that of a being.
+    /// Returns the animacy of a noun or name; names denote beings.
     pub fn of(nominal: &Nominal) -> Self {
         match nominal {
             Nominal::Noun { noun, .. } if THINGS.contains(noun) => Self::Thing,
@@ -97,12 +97,12 @@ impl Animacy {
     }
 }
 
-/// Draws trees of one domain.
+/// Sampler of trees from one domain.
 #[derive(Debug)]
 pub(super) struct Sampler {
     domain: Domain,
     habits: &'static Habits,
-    /// Sums of 1/1 to 1/n: the weights of Zipf's law. A shorter list uses the first entries.
+    /// Cumulative weights of Zipf's law, the sums of 1/1 to 1/n. Shorter word lists use the first entries.
     zipf: Vec<f64>,
 }
 
@@ -120,7 +120,7 @@ impl Sampler {
         Self { domain, habits, zipf: zipf.collect() }
     }
 
-    /// A sentence whose length, in words of the source, is usual in this domain.
+    /// Draws a sentence whose length in source words is allowed in this domain.
     pub fn sentence(&self, rng: &mut ChaCha8Rng) -> Sentence {
         loop {
             let sentence = self.any_sentence(rng);
@@ -183,7 +183,7 @@ impl Sampler {
         }
     }
 
-    /// Only what is a being can be the subject of a relative clause.
+    /// Draws a relative clause; only beings can be its subject.
     pub fn relative(&self, rng: &mut ChaCha8Rng, head: Animacy) -> Relative {
         if head == Animacy::Thing || rng.random_bool(0.4) {
             let verb = self.verb_group(rng, &TRANSITIVE);
@@ -201,7 +201,7 @@ impl Sampler {
         Adposition { word: self.pick(rng, words), nominal: self.noun(rng, Animacy::Thing) }
     }
 
-    /// A name can stand wherever a being can.
+    /// Draws a noun or, for beings, a name.
     fn nominal(&self, rng: &mut ChaCha8Rng, kind: Animacy) -> Nominal {
         if kind == Animacy::Being && rng.random_bool(self.habits.name) {
             return Nominal::Name(self.name(rng));
@@ -218,7 +218,7 @@ impl Sampler {
         }
     }
 
-    /// None, one, or two that differ.
+    /// Draws up to two adjectives, which differ.
     fn adjectives(&self, rng: &mut ChaCha8Rng) -> Vec<Adjective> {
         let count = (0..2).take_while(|_| rng.random_bool(self.habits.adjective)).count();
         let mut adjectives: Vec<Adjective> = (0..count).map(|_| self.adjective(rng)).collect();
@@ -233,7 +233,7 @@ impl Sampler {
         }
     }
 
-    /// The names of the shifted domain are others than those of the standard domain.
+    /// Draws a name; the two domains have no name in common.
     pub fn name(&self, rng: &mut ChaCha8Rng) -> String {
         const { assert!(2 * NAMES_IN_USE <= NAMES) };
         let rank = self.rank(rng, NAMES_IN_USE);
@@ -243,7 +243,7 @@ impl Sampler {
         }
     }
 
-    /// A word by Zipf's law; the shifted domain prefers what is rare in the standard domain.
+    /// Draws a word by Zipf's law; words that are rare in the standard domain are frequent in the shifted one.
     pub fn pick<T>(&self, rng: &mut ChaCha8Rng, words: &'static [T]) -> &'static T {
         let rank = self.rank(rng, words.len());
         match self.domain {
@@ -252,7 +252,7 @@ impl Sampler {
         }
     }
 
-    /// A rank below `count`, rank r with probability proportional to 1 / (r + 1).
+    /// Draws a rank below `count`, rank r with probability proportional to 1 / (r + 1).
     fn rank(&self, rng: &mut ChaCha8Rng, count: usize) -> usize {
         let sums = &self.zipf[..count];
         let drawn = rng.random::<f64>() * sums[count - 1];

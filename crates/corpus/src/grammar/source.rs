@@ -1,22 +1,20 @@
-//! A tree as English: words and dependency arcs.
+//! The English sentence of a tree: words and dependency arcs.
 //!
-//! Relations follow Universal Dependencies, <https://universaldependencies.org/u/dep/>.
-//! Differs from them: "not" is `neg`, as in their first version, because the head roles of
-//! Voita et al. (2019) tell it from other adverbs.
+//! Relations follow Universal Dependencies, <https://universaldependencies.org/u/dep/>. Differs from them: "not" is `neg`, as in version 1,
+//! because the head roles of Voita et al. (2019) distinguish it from other adverbs.
 use super::lexicon::{Determiner, Number, Tense};
 use super::tree::{
     Adjective, Adposition, Clause, Nominal, NounPhrase, Partner, Relative, Sentence, VerbGroup,
 };
 use super::{Arc, Relation};
 
-/// Words without capital letter and punctuation, and the arcs between them.
+/// Words without capital letters or punctuation, and the arcs between them.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub words: Vec<String>,
     pub arcs: Vec<Arc>,
 }
 
-/// The words of `sentence`, in English order.
 pub(super) fn read(sentence: &Sentence) -> Words {
     let mut words = Words::default();
     match sentence {
@@ -33,14 +31,14 @@ pub(super) fn read(sentence: &Sentence) -> Words {
     words
 }
 
-/// The words of a relative clause of a noun in the singular.
+/// Returns the words of a relative clause after a singular noun.
 pub(super) fn read_relative(relative: &Relative) -> Vec<String> {
     let mut words = Words::default();
     words.relative(relative, Number::Singular);
     words.words
 }
 
-/// Each function appends a phrase and returns the index of its head.
+/// Each function appends a phrase and returns the index of its syntactic head.
 impl Words {
     fn push(&mut self, word: &str) -> usize {
         self.words.push(word.to_owned());
@@ -52,7 +50,7 @@ impl Words {
         head
     }
 
-    /// Appends `word`, whose head is the word after the next `distance` ones.
+    /// Appends `word`, whose syntactic head follows `distance` words later.
     fn push_before(&mut self, word: &str, distance: usize, relation: Relation) {
         let dependent = self.push(word);
         self.attach(dependent, dependent + distance, relation);
@@ -99,7 +97,7 @@ impl Words {
         self.attach(auxiliary, verb, Relation::Auxiliary)
     }
 
-    /// "not", the adverb and the verb in the given form.
+    /// Appends "not", the adverb, and the verb in the given form.
     fn bare_verb(&mut self, group: &VerbGroup, form: &str) -> usize {
         let adverbs = usize::from(group.adverb.is_some());
         if group.negated {
@@ -191,7 +189,7 @@ fn words_of(adjective: &Adjective) -> impl Iterator<Item = &'static str> {
     adjective.degree.into_iter().chain([adjective.word]).map(|word| word.source)
 }
 
-/// The form of "do" before a negated verb or a question.
+/// Returns the form of "do" before a negated verb or in a question.
 pub(super) fn auxiliary(tense: Tense, number: Number) -> &'static str {
     match (tense, number) {
         (Tense::Past, _) => "did",
@@ -200,7 +198,7 @@ pub(super) fn auxiliary(tense: Tense, number: Number) -> &'static str {
     }
 }
 
-/// The determiner before the word `next`: "a" becomes "an" before a vowel.
+/// Returns the determiner before the word `next`: "a" becomes "an" before a vowel.
 fn article(determiner: &Determiner, number: Number, next: &str) -> &'static str {
     match determiner.source[number as usize] {
         "a" if next.starts_with(['a', 'e', 'i', 'o', 'u']) => "an",

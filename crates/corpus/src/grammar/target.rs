@@ -1,8 +1,8 @@
-//! A tree as a sentence of the made-up target language.
+//! The sentence of a tree in the artificial target language.
 //!
 //! - Order: question particle, opening adverb, subject, negation, adverb, place, object, verb.
-//! - A noun comes after its determiner, before its adjectives (the last one first, each before its
-//!   degree) and what else modifies it; adpositions follow their noun.
+//! - A noun follows its determiner and precedes its adjectives (the last one first, each before its degree) and other modifiers;
+//!   adpositions follow their noun.
 //! - Verbs agree with their subject in number, adjectives with their noun in class and number.
 //! - Names are copied.
 use super::lexicon::{Number, inflect_adjective};
@@ -12,14 +12,14 @@ const QUESTION: &str = "che";
 const NEGATION: &str = "nol";
 const AND: &str = "ib";
 const BUT: &str = "emu";
-/// Opens a relative clause whose noun is the subject of its verb.
+/// Opens a relative clause in which the modified noun is the subject.
 const WHO: &str = "yek";
-/// Opens a relative clause whose noun is the object of its verb.
+/// Opens a relative clause in which the modified noun is the object.
 const WHOM: &str = "yun";
 
 type Words = Vec<String>;
 
-/// The words of `sentence`, without capital letter and punctuation, in target order.
+/// Returns the words of `sentence` in target order, without capital letters or punctuation.
 pub(super) fn read(sentence: &Sentence) -> Words {
     let mut words = Words::new();
     match sentence {

@@ -1,4 +1,4 @@
-//! Rules that hold of every sentence, checked on text and arcs against the lexicon alone.
+//! Rules that hold for every sentence, checked on text and arcs with the lexicon alone.
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ fn verbs() -> impl Iterator<Item = &'static Verb> {
     TRANSITIVE.iter().chain(&INTRANSITIVE)
 }
 
-/// A source sentence taken apart again.
+/// A parsed source sentence.
 struct Parsed {
     words: Vec<String>,
     arcs: Vec<Arc>,
@@ -46,7 +46,7 @@ impl Parsed {
         self.arcs(relation).find(|arc| arc.head == head).map(|arc| self.words[arc.dependent].as_str())
     }
 
-    /// The number of a subject: of the noun before a relative clause if it is "that".
+    /// Returns the number of a subject; "that" has the number of the noun before its clause.
     fn number(&self, subject: usize, verb: usize) -> Number {
         if self.words[subject] == "that" {
             let clause = self.arcs(Relation::RelativeClause).find(|arc| arc.dependent == verb).unwrap();
@@ -58,7 +58,7 @@ impl Parsed {
         Number::Singular
     }
 
-    /// The noun at `index` and its number; names are singular.
+    /// Returns the noun at `index` and its number; names are singular.
     fn noun(&self, index: usize) -> (Option<&'static Noun>, Number) {
         let word = &self.words[index];
         if NAME_SET.contains(word) {
@@ -70,7 +70,7 @@ impl Parsed {
         (Some(noun), number)
     }
 
-    /// The verb at `index`, its tense, and the number that it or its auxiliary shows.
+    /// Returns the verb at `index`, its tense, and the number that it or its auxiliary shows.
     fn verb(&self, index: usize) -> (&'static Verb, Tense, Option<Number>) {
         let word = &self.words[index];
         let is_form = |verb: &&Verb| [verb.base, verb.third, verb.past].contains(&word.as_str());
@@ -113,12 +113,11 @@ fn adjective_forms() -> HashSet<String> {
     ADJECTIVES.iter().flat_map(forms).collect()
 }
 
-/// The words of the target that are in `forms`.
 fn forms_in(target: &str, forms: &HashSet<String>) -> Vec<String> {
     sorted(plain_words(target).into_iter().filter(|word| forms.contains(word)).collect())
 }
 
-/// Sentences of a domain before noise.
+/// Returns sentences from a domain before noise.
 fn clean(domain: Domain, seed: u64) -> impl Iterator<Item = Sample> {
     let Generator { sampler, mut rng, .. } = Generator::new(domain, seed);
     std::iter::repeat_with(move || sample(&sampler.sentence(&mut rng)))
@@ -160,12 +159,11 @@ proptest! {
         }
     }
 
-    /// Names are copied, and targets end with a verb.
     #[test]
     fn targets_have_the_names_of_their_sources_and_end_with_a_verb(domain in domains(), seed: u64) {
         let forms = verb_forms();
         for sample in generate(domain, 20, seed) {
-            // A small letter at the start is noise of the shifted domain; it spares no name.
+            // In the shifted domain, noise can make the first letter small, also in a name.
             let names = |text: &str| forms_in(&capitalised(text), &NAME_SET);
             prop_assert_eq!(names(&sample.source), names(&sample.target));
             prop_assert!(forms.contains(plain_words(&sample.target).last().unwrap()), "{}", sample.target);
@@ -265,7 +263,7 @@ fn noise_spares_the_number_of_words_the_arcs_and_the_target() {
     assert!((200..450).contains(&noisy_sentences), "{noisy_sentences} of 500 have noise");
 }
 
-/// "The dogs that Mali likes do not sleep." by hand.
+/// "The dogs that Mali likes do not sleep.", derived by hand.
 #[test]
 fn a_tree_is_read_in_both_languages() {
     let [dog, like, sleep] = [("dog", "pesak"), ("like", "rebu"), ("sleep", "paso")];

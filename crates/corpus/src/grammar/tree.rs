@@ -1,4 +1,4 @@
-//! Meaning of a sentence; both languages are read from this tree.
+//! Meaning of a sentence as a tree, from which both languages are generated.
 use super::lexicon::{Determiner, Noun, Number, Tense, Verb, Word};
 
 /// A sentence: a question, a statement, or two statements joined by "but".
@@ -26,7 +26,7 @@ pub(super) struct VerbGroup {
     pub adverb: Option<&'static Word>,
 }
 
-/// Only one modifier after the noun and none in a pair, so that attachment is never ambiguous.
+/// A noun phrase. It has at most one modifier after the noun and none in a pair, so that attachment is never ambiguous.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum NounPhrase {
     Plain(Nominal),
@@ -53,7 +53,7 @@ pub(super) struct Adposition {
     pub nominal: Nominal,
 }
 
-/// A relative clause; the other partner of the verb is the noun that it modifies.
+/// A relative clause. One argument of its verb is the noun it modifies, `partner` is the other.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Relative {
     pub verb: VerbGroup,
@@ -78,7 +78,7 @@ impl Nominal {
 }
 
 impl NounPhrase {
-    /// The number that a verb agrees with.
+    /// Returns the number that a verb agrees with.
     pub fn number(&self) -> Number {
         match self {
             Self::Pair(..) => Number::Plural,
@@ -88,7 +88,7 @@ impl NounPhrase {
 }
 
 impl Relative {
-    /// The number of its verb; `head` is that of the noun that it modifies.
+    /// Returns the number of its verb; `head` is the number of the noun it modifies.
     pub fn number(&self, head: Number) -> Number {
         match &self.partner {
             Partner::Object(_) => head,

@@ -1,5 +1,5 @@
-//! Images by class: PNG and JPEG files in folders that are named after their classes, decoded and converted
-//! as Pillow does: PNG exactly, JPEG to within two of 255 levels, since decoders differ.
+//! Images by class: PNG and JPEG files in folders named after their classes, decoded and converted as in Pillow. PNG agrees exactly, JPEG
+//! to within two of 255 levels, since decoders differ.
 mod processor;
 mod resample;
 mod table;
@@ -15,22 +15,22 @@ pub use self::table::PixelTable;
 use crate::labelled::{Example, Input};
 use crate::{Error, checksum, guarded};
 
-/// A file with an image.
+/// An image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFile {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
     /// SHA-256 of its bytes, in lower-case hexadecimal.
     pub sha256: String,
 }
 
-/// Endings of files with images, in lower case.
+/// Extensions of image files, in lower case.
 const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
 
-/// Returns the images in `<folder>/<class>/`, classes and files in alphabetical order; hidden files do not count.
+/// Returns the images in `<folder>/<class>/`, classes and files in alphabetical order; ignores hidden files.
 ///
 /// # Errors
-/// If the folder cannot be read or has no folder of a class, or a class has no image or a file of another kind.
+/// If the folder cannot be read, has an image outside a class folder or no class folder, or a class has no image or another file.
 pub fn list(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = entries(folder)?;
     if let Some(path) = entries.iter().find(|path| path.is_file() && is_image(path)) {
@@ -56,10 +56,7 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(all)
 }
 
-/// Reads a folder of images by class, of which the names of folders are the labels; pixels are read when they are needed.
-///
-/// # Errors
-/// As for [`list`], or if a file cannot be read or the name of a class is not UTF-8.
+/// Reads a folder of images by class; folder names are the labels. Pixels are read later, when they are needed. Fails as [`list`] does.
 pub fn read_folder(folder: &Path) -> Result<Vec<Example>, Error> {
     let example = |path: PathBuf| {
         let label = name(path.parent().unwrap_or(folder))?;
@@ -69,7 +66,6 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Example>, Error> {
     list(folder)?.into_iter().map(example).collect()
 }
 
-/// Returns true if the file's name is one of an image.
 fn is_image(path: &Path) -> bool {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
@@ -80,7 +76,7 @@ fn name(path: &Path) -> Result<String, Error> {
     name.map(str::to_owned).ok_or_else(|| Error::of(path, "the name of a class must be UTF-8"))
 }
 
-/// Files and folders that are not hidden, in alphabetical order.
+/// Returns the files and folders that are not hidden, in alphabetical order.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let fault = Error::reading(folder);
     let mut paths = Vec::new();
@@ -94,7 +90,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-/// Levels of the pixels of an image, 0 to 255.
+/// Pixel levels of an image, 0 to 255.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Levels {
     channels: usize,
@@ -105,11 +101,8 @@ struct Levels {
 }
 
 impl Levels {
-    /// Decodes a file to RGB (3 channels) or greyscale (1), whatever it is, as Pillow's `convert` does: without transparency,
-    /// and grey from colours by ITU-R 601.
-    ///
-    /// # Errors
-    /// If the file is no complete PNG or JPEG, or has CMYK colours or more than 8 bits per channel.
+    /// Decodes a file of any colour type to RGB (3 channels) or greyscale (1) like Pillow's `convert`: drops transparency, and converts
+    /// colours to grey by ITU-R 601. Refuses CMYK colours and more than 8 bits per channel.
     fn open(path: &Path, channels: usize) -> Result<Self, Error> {
         let image = guarded(|| decode(path), |fault| torn(path, &fault))?;
         let (width, height) = (image.width() as usize, image.height() as usize);
@@ -146,20 +139,20 @@ fn decode(path: &Path) -> Result<DynamicImage, Error> {
     DynamicImage::from_decoder(decoder).map_err(|fault| torn(path, &fault.to_string()))
 }
 
-/// Refuses a JPEG file with four components, which the decoder would convert in its own way, and one that is cut off, whose
-/// missing part the decoder would paint grey.
+/// Refuses a JPEG file with four components, which the decoder would convert differently from Pillow, and a truncated one, whose missing
+/// part the decoder would paint grey.
 fn check_jpeg(path: &Path) -> Result<(), Error> {
     let bytes = std::fs::read(path).map_err(Error::reading(path))?;
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let [0xff, marker, high, low, ..] = *rest {
         let length = match marker {
-            0xff => 1, // a byte that fills a gap
-            // start of frame: length, precision, height and width before the number of components
+            0xff => 1, // fill byte
+            // start of frame: length, precision, height and width precede the number of components
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf if rest.get(9) == Some(&4) => {
                 let fault = "a JPEG image with CMYK colours; only RGB and greyscale are supported";
                 return Err(Error::of(path, fault));
             }
-            // start of scan: within compressed pixels 0xff is followed by 0 unless it begins a marker
+            // start of scan: in compressed pixels, 0xff is followed by 0 unless it begins a marker
             0xda if rest.windows(2).any(|pair| pair == [0xff, 0xd9]) => return Ok(()),
             0xda => break,
             _ => 2 + usize::from(u16::from_be_bytes([high, low])),
@@ -169,12 +162,12 @@ fn check_jpeg(path: &Path) -> Result<(), Error> {
     Err(torn(path, "its end is missing"))
 }
 
-/// Planes of an image with 3 channels: `[channels, height, width]`.
+/// Returns the planes of an RGB image: `[channels, height, width]`.
 fn planes(image: &image::RgbImage) -> Vec<u8> {
     (0..3).flat_map(|channel| image.as_raw().iter().skip(channel).step_by(3).copied()).collect()
 }
 
-/// Luma by ITU-R 601 in Pillow's fixed point: <https://github.com/python-pillow/Pillow/blob/11.0.0/src/libImaging/Convert.c>.
+/// Converts to luma by ITU-R 601 in Pillow's fixed point: <https://github.com/python-pillow/Pillow/blob/11.0.0/src/libImaging/Convert.c>.
 fn grey(image: DynamicImage) -> Vec<u8> {
     match image {
         DynamicImage::ImageLuma8(image) => image.into_raw(),

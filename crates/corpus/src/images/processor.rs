@@ -1,5 +1,5 @@
-//! Preparation of images as `preprocessor_config.json` describes it: resizing, cropping, rescaling and normalisation, in this
-//! order, as the slow processors of transformers compute them
+//! Image preprocessing as `preprocessor_config.json` describes it: resizing, cropping, rescaling and normalisation, in this order, as in
+//! the slow image processors of transformers
 //! (<https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/vit/image_processing_vit.py>).
 use std::path::Path;
 
@@ -11,20 +11,19 @@ use super::Levels;
 use super::resample::Filter;
 use crate::{Error, foreign};
 
-/// Preparation of images for a model.
+/// Image preprocessing for a model.
 #[derive(Debug, Clone)]
 pub struct ImageProcessor {
     settings: Settings,
     filter: Filter,
     resize: Option<[usize; 2]>,
     crop: Option<[usize; 2]>,
-    /// `[channels, height, width]` of the model
+    /// `[channels, height, width]` that the model reads
     shape: [usize; 3],
-    /// For each channel the value of each level.
+    /// Normalised value of each level, per channel.
     values: Vec<[f32; 256]>,
 }
 
-/// Name of the file in a model's folder.
 const FILE: &str = "preprocessor_config.json";
 
 /// Entries of the file, with the defaults of `ViTImageProcessor`.
@@ -80,17 +79,14 @@ impl Default for Settings {
     }
 }
 
-/// What `DeiTImageProcessor` assumes of entries that are absent.
+/// Defaults of `DeiTImageProcessor` that differ from `ViTImageProcessor`.
 const DEIT: &str = r#"{"size": 256, "resample": 3, "do_center_crop": true, "crop_size": 224}"#;
 
-/// Processors that compute alike, without the endings of their names.
+/// Supported processors, without their suffixes; they compute alike.
 const KNOWN: [&str; 2] = ["ViT", "DeiT"];
 
 impl ImageProcessor {
-    /// Reads `preprocessor_config.json` of a model's folder; `shape` is `[channels, height, width]` of the model.
-    ///
-    /// # Errors
-    /// If the file is missing or torn, is of another processor, or makes images of another shape.
+    /// Reads `preprocessor_config.json` from a model folder; refuses images of another shape than `shape`, `[channels, height, width]`.
     pub fn load(folder: &Path, shape: [usize; 3]) -> Result<Self, Error> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -103,10 +99,8 @@ impl ImageProcessor {
         Self::new(settings, shape).map_err(|fault| Error::of(&path, fault))
     }
 
-    /// Resizes to the model's size, bilinearly, and maps levels to -1 to 1, as `ViTImageProcessor` does unless told otherwise.
-    ///
-    /// # Panics
-    /// If a side is 0.
+    /// Returns a processor that resizes bilinearly to the model's size and maps levels to -1 to 1, the defaults of `ViTImageProcessor`. No
+    /// side may be 0.
     pub fn plain(shape: [usize; 3]) -> Self {
         let [channels, height, width] = shape;
         let half = vec![0.5; channels];
@@ -138,24 +132,17 @@ impl ImageProcessor {
     }
 
     /// Writes `preprocessor_config.json`.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(&self.settings).expect("settings are JSON");
         Ok(durable::write(path, text + "\n")?)
     }
 
-    /// Name of the file that [`load`](Self::load) reads.
+    /// Returns the name of the file that [`load`](Self::load) reads.
     pub fn file_name() -> &'static str {
         FILE
     }
 
-    /// Reads an image: levels from 0 to 255, `[channels, height, width]` of the model.
-    ///
-    /// # Errors
-    /// If the file is no complete PNG or JPEG that is supported, or the image is not resized and has another size than the
-    /// model reads.
+    /// Reads an image as levels from 0 to 255, `[channels, height, width]` of the model.
     pub fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let [channels, height, width] = self.shape;
         let mut levels = Levels::open(path, channels)?;
@@ -183,7 +170,7 @@ impl ImageProcessor {
         Ok(levels.values)
     }
 
-    /// Normalised pixel values of these levels, `[channels, height, width]`.
+    /// Returns the normalised pixel values of `levels`, `[channels, height, width]`.
     pub fn values<'a>(&'a self, levels: &'a [u8]) -> impl Iterator<Item = f32> + 'a {
         let plane = self.shape[1] * self.shape[2];
         let planes = levels.chunks_exact(plane).zip(&self.values);
@@ -191,7 +178,6 @@ impl ImageProcessor {
     }
 }
 
-/// Parses the entries of a file of a known processor.
 fn parse(text: &str) -> Result<Settings, String> {
     let mut json: serde_json::Map<String, Value> = foreign::parse_json(text)?;
     let names = ["image_processor_type", "feature_extractor_type"];
@@ -217,7 +203,7 @@ fn parse(text: &str) -> Result<Settings, String> {
 }
 
 impl Settings {
-    /// The value of each level in a channel. transformers rescales in double precision and normalises in single.
+    /// Returns the value of each level in a channel. As in transformers, rescales in double and normalises in single precision.
     fn values(&self, channel: usize, channels: usize) -> Result<[f32; 256], String> {
         for (name, list) in [("image_mean", &self.image_mean), ("image_std", &self.image_std)] {
             if self.do_normalize && list.len() != channels {
@@ -242,7 +228,7 @@ impl Settings {
 }
 
 impl Levels {
-    /// The centre of the image; `None` if it is smaller.
+    /// Returns the centre of the image; `None` if the image is smaller.
     fn cropped(&self, height: usize, width: usize) -> Option<Self> {
         let (top, left) = (self.height.checked_sub(height)? / 2, self.width.checked_sub(width)? / 2);
         let planes = self.values.chunks_exact(self.height * self.width);

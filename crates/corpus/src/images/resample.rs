@@ -1,9 +1,9 @@
-//! Resizing as Pillow 11 does it, to the last bit: a filter as wide as the reduction, in fixed point, first along rows, then along
-//! columns. Pillow 13 takes the quicker order, and some levels differ by 1. Source:
+//! Resizing as in Pillow 11, to the last bit: the filter is as wide as the reduction, arithmetic is fixed-point, and rows come before
+//! columns. Pillow 13 takes the faster order, and some levels differ by 1. Source:
 //! <https://github.com/python-pillow/Pillow/blob/11.0.0/src/libImaging/Resample.c>.
 use super::Levels;
 
-/// Filter of a resize, by its number in Pillow and in `preprocessor_config.json`.
+/// Resampling filter, numbered as in Pillow and in `preprocessor_config.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filter {
     Nearest,
@@ -14,17 +14,17 @@ pub(super) enum Filter {
     Hamming,
 }
 
-/// Fractional bits of a weight: 8 remain for a level, 2 for sums that overshoot.
+/// Fractional bits of a weight: of 32 bits, 8 remain for a level and 2 for sums that overshoot.
 const PRECISION: u32 = 32 - 8 - 2;
 
 impl Filter {
-    /// The filter with this number in Pillow; `None` if there is none.
+    /// Returns the filter with this number in Pillow, or `None`.
     pub(super) fn numbered(number: u64) -> Option<Self> {
         let all = [Self::Nearest, Self::Lanczos, Self::Bilinear, Self::Bicubic, Self::Box, Self::Hamming];
         all.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Distance up to which pixels count, in pixels of the result.
+    /// Returns the distance up to which pixels count, in pixels of the result.
     fn support(self) -> f64 {
         match self {
             Self::Nearest => 0.0,
@@ -35,7 +35,7 @@ impl Filter {
         }
     }
 
-    /// Weight at a distance, before weights are divided by their sum.
+    /// Returns the weight at a distance, before division by the sum of weights.
     fn weight(self, x: f64) -> f64 {
         let sinc = |x: f64| {
             if x == 0.0 { 1.0 } else { (x * std::f64::consts::PI).sin() / (x * std::f64::consts::PI) }
@@ -67,7 +67,6 @@ fn cubic(x: f64) -> f64 {
 }
 
 impl Levels {
-    /// The image in another size.
     pub(super) fn resized(self, height: usize, width: usize, filter: Filter) -> Self {
         if (self.height, self.width) == (height, width) {
             return self;
@@ -83,7 +82,6 @@ impl Levels {
         }
     }
 
-    /// Row by row of each plane, to this width.
     fn along_rows(&self, width: usize, filter: Filter) -> Self {
         let weights = weights(self.width, width, filter);
         let mut values = Vec::with_capacity(self.channels * self.height * width);
@@ -100,7 +98,6 @@ impl Levels {
         Self { values, width, ..*self }
     }
 
-    /// Each plane with rows as columns.
     fn transposed(&self) -> Self {
         let (height, width) = (self.height, self.width);
         let planes = self.values.chunks_exact(height * width);
@@ -122,7 +119,7 @@ impl Levels {
     }
 }
 
-/// The pixel that each pixel of the result is copied from. Pillow adds step after step, and so do its rounding errors.
+/// Returns the pixel that each pixel of the result is copied from. Like Pillow, adds step after step, including rounding errors.
 fn places(old: usize, new: usize) -> Vec<usize> {
     let step = old as f64 / new as f64;
     let mut at = step * 0.5;
@@ -134,8 +131,8 @@ fn places(old: usize, new: usize) -> Vec<usize> {
     (0..new).map(next).collect()
 }
 
-/// For each pixel of the result the first pixel that it is made of, and the weights from there on, which sum to `1 << PRECISION`
-/// but for rounding.
+/// Returns, for each pixel of the result, the first pixel that contributes and the weights from there on, which sum to `1 << PRECISION` up
+/// to rounding.
 fn weights(old: usize, new: usize, filter: Filter) -> Vec<(usize, Vec<i64>)> {
     let scale = old as f64 / new as f64;
     let reduction = scale.max(1.0);

@@ -1,4 +1,4 @@
-//! Images that come as rows of a table: levels of the pixels, then the class.
+//! Images stored as rows of a table.
 use std::fs;
 use std::path::Path;
 
@@ -8,26 +8,22 @@ use serde::Deserialize;
 use crate::Error;
 use crate::rows::read_text;
 
-/// Greyscale images in a CSV file without header, one in each row: levels of the pixels row by row, then the class.
+/// Greyscale images in a CSV file without header, one per row: pixel levels row by row, then the class.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PixelTable {
-    /// Rows of an image.
+    /// Height in pixels.
     pub height: u32,
-    /// Columns of an image.
+    /// Width in pixels.
     pub width: u32,
-    /// The level of white; 0 is black.
+    /// Level of white; 0 is black.
     pub white: u32,
-    /// Folders of the splits: row n, from 0, goes to the split at n modulo their number.
+    /// Folders of the splits: row n, counted from 0, goes to the split at n modulo their number.
     pub splits: Vec<String>,
 }
 
 impl PixelTable {
-    /// Writes each row of `file` as `<folder>/<split>/<class>/<row>.png`, rows counted from 1. A split whose folder is there is
-    /// kept.
-    ///
-    /// # Errors
-    /// If the file cannot be read, a row is no image, or an image cannot be written.
+    /// Writes each row of `file` to `<folder>/<split>/<class>/<row>.png`, rows counted from 1. Skips splits whose folder exists.
     pub fn unpack(&self, file: &Path, folder: &Path) -> Result<(), Error> {
         let text = read_text(file)?;
         let mut splits: Vec<&String> = self.splits.iter().collect();
@@ -36,7 +32,7 @@ impl PixelTable {
         splits.retain(|split| !folder.join(split).exists());
         let part = |split: &str| folder.join(format!("{split}.part"));
         for split in &splits {
-            let left = part(split); // by an interrupted run
+            let left = part(split); // left by an interrupted run
             if left.exists() {
                 fs::remove_dir_all(&left).map_err(Error::writing(&left))?;
             }
@@ -59,7 +55,7 @@ impl PixelTable {
         Ok(())
     }
 
-    /// Levels from 0 to 255, and the class.
+    /// Parses a row into levels from 0 to 255 and the class.
     fn image<'a>(&self, line: &'a str) -> Result<(Vec<u8>, &'a str), String> {
         let pixels = (self.height * self.width) as usize;
         let expected = || format!("expected {pixels} levels from 0 to {} and a class", self.white);
@@ -88,7 +84,7 @@ impl PixelTable {
         saved.map_err(|fault| Error::writing(&path)(std::io::Error::other(fault)))
     }
 
-    /// Finds what is wrong with the description: the fault, in words.
+    /// Checks the description; the error is a message.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let are_sizes = [self.height, self.width].iter().all(|side| (1..=4096).contains(side));
         if !are_sizes || !(1..=1 << 16).contains(&self.white) {

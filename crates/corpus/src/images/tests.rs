@@ -12,8 +12,8 @@ fn processor(settings: &Value, shape: [usize; 3]) -> Result<ImageProcessor, Stri
     ImageProcessor::load(folder.path(), shape).map_err(|fault| fault.to_string())
 }
 
-/// Reference values of transformers 4.57.1 with Pillow: `make_images.py`. PNG to the last level; JPEG decoders differ by a level
-/// or two, which is 2/255 · 2 after normalisation.
+/// Reference values from transformers 4.57.1 with Pillow (`make_images.py`). PNG agrees to the last level. JPEG decoders differ by up to
+/// two levels, which is 2/255 · 2 after normalisation.
 #[test]
 fn images_are_prepared_as_by_the_slow_processors_of_transformers() {
     let text = fs::read_to_string(fixtures().join("processed.json")).unwrap();
@@ -87,7 +87,7 @@ fn settings_that_do_not_fit_the_model_are_refused() {
     assert!(refusal.contains("preprocessor_config.json`: there is no such file"), "{refusal}");
 }
 
-/// What is saved is read again, and null in a file is the default, as in Google's own folders.
+/// Saved settings load again, and null means the default, as in Google's folders.
 #[test]
 fn settings_go_there_and_back() {
     let own = ImageProcessor::plain([1, 5, 7]);
@@ -98,7 +98,7 @@ fn settings_go_there_and_back() {
     assert_eq!(back.values(&levels).collect::<Vec<_>>(), own.values(&levels).collect::<Vec<_>>());
     assert_eq!(own.values(&[0; 35]).next(), Some(-1.0));
     assert_eq!(own.values(&[255; 35]).next(), Some(1.0));
-    // DeiT has other defaults for the size alone
+    // DeiT resizes to 256 and crops to 224 by default
     for (family, size) in [("ViT", 224), ("DeiT", 224)] {
         let settings = |nulls: bool| {
             let mut json = serde_json::json!({"image_processor_type": format!("{family}ImageProcessor")});

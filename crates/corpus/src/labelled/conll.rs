@@ -1,4 +1,4 @@
-//! Sentences with a word a line, as in CoNLL-2003 and CoNLL-U.
+//! Sentences with one word per line, as in CoNLL-2003 and CoNLL-U.
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -7,10 +7,9 @@ use super::Column;
 use crate::Error;
 use crate::rows::Record;
 
-/// Line that separates documents in CoNLL-2003.
 const DOCUMENT: &str = "-DOCSTART-";
 
-/// A contradiction in columns that are asked for.
+/// Returns the fault of a column that this format cannot have.
 pub(super) fn fault<'a>(mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
     columns.find_map(|column| match column {
         Column::Name(_) => {
@@ -21,8 +20,9 @@ pub(super) fn fault<'a>(mut columns: impl Iterator<Item = &'a Column>) -> Option
     })
 }
 
-/// The sentences of a text, of which each of the `columns` is a list. Cells are separated by tabs if any line has one, else by white
-/// space. Lines between documents do not count, nor, with tabs, comments and words that CoNLL-U gives in parts (`1-2`, `1.1`).
+/// Returns the sentences of a text as records in which each of `columns` is a list. Cells are separated by tabs if any line has one,
+/// otherwise by white space. Skips lines between documents and, with tabs, comments and CoNLL-U's multiword tokens (`1-2`) and empty nodes
+/// (`1.1`).
 pub(super) fn sentences(text: &str, path: &Path, columns: &[&Column]) -> Vec<Result<Record, Error>> {
     let has_tabs = text.contains('\t');
     let numbers: Vec<usize> = columns.iter().filter_map(|column| column.key().parse().ok()).collect();
@@ -44,14 +44,14 @@ pub(super) fn sentences(text: &str, path: &Path, columns: &[&Column]) -> Vec<Res
     sentences.collect()
 }
 
-/// Lines whose first cell is a range of words or the number of an empty word.
+/// Returns true if the first cell is a range of words or the number of an empty node.
 fn is_part(line: &str) -> bool {
     let first = line.split('\t').next().unwrap_or_default();
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     first.split_once(['-', '.']).is_some_and(|(one, other)| is_number(one) && is_number(other))
 }
 
-/// A sentence that begins in line `start`; or a line and its fault.
+/// Returns the sentence that begins in line `start`, or a line and its fault.
 fn sentence(
     start: usize,
     lines: &[(usize, &str)],

@@ -1,25 +1,25 @@
-//! Schemes of tags: which tag begins an entity.
+//! Tagging schemes: which tag begins an entity.
 use serde::{Deserialize, Serialize};
 use stats::entities::{Position, begins, parse};
 use words::excerpt;
 
 use super::Example;
 
-/// Scheme of the tags in the data.
+/// Tagging scheme of the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// Each entity begins with a `B-` tag, or an `S-` tag; other beginnings are refused. Also of IOBES and BILOU.
+    /// Every entity begins with `B-` (in IOBES and BILOU also with `S-` or `U-`); other beginnings are refused.
     #[default]
     Iob2,
-    /// `I-` tags begin entities, `B-` tags only those after one of the same type; converted to IOB2.
+    /// Entities begin with `I-`, or with `B-` directly after an entity of equal type; converted to IOB2.
     Iob1,
-    /// Tags as they are.
+    /// Any tags, kept unchanged.
     Raw,
 }
 
 impl Scheme {
-    /// Checks the tags of a sentence that mark entities, and converts them to IOB2. The error says what is wrong, in words.
+    /// Checks that the tags of a sentence mark entities by this scheme, and converts IOB1 to IOB2. The error is a message.
     pub fn apply(self, example: &mut Example) -> Result<(), String> {
         if self == Self::Raw {
             return Ok(());
@@ -67,7 +67,7 @@ mod tests {
         scheme.apply(&mut example).map(|()| example.label)
     }
 
-    /// In IOB1 a `B-` tag parts two entities of one type; all entities stay what they are.
+    /// In IOB1, `B-` separates two adjacent entities of one type. The conversion changes no entity.
     #[test]
     fn iob1_is_converted_and_refused_where_iob2_is_expected() {
         let iob1 = "I-PER I-PER B-PER O I-LOC I-PER O I-LOC";

@@ -81,7 +81,7 @@ fn byte_order_mark_carriage_returns_blank_lines_and_compression_do_not_matter() 
     assert_eq!(examples(&format!("\u{feff}{json}\r\n\r\n{json}"), JSONL), vec![single("t", "1"); 2]);
 }
 
-/// The columns of `MNLI/dev_matched.tsv` as GLUE gives them out, made-up rows.
+/// The columns of GLUE's `MNLI/dev_matched.tsv`, with synthetic rows.
 #[test]
 fn official_multinli_tables_are_read_and_pairs_without_consensus_left_out() {
     let format =
@@ -107,7 +107,7 @@ fn a_description_is_written_as_it_was_read() {
     }
 }
 
-/// Rows of three good ones, one that is short, one that is crowded, one with an empty cell, or no JSON.
+/// Good rows among rows with a missing, surplus or empty cell, or invalid JSON.
 #[test]
 fn rows_at_fault_are_left_out_and_counted_where_that_is_asked_for() {
     let table = "a\tb\tc\nx\ty\t1\nx\t1\nx\ty\tz\t1\nx\t \t1\nx\ty\t0\n";
@@ -125,7 +125,7 @@ fn rows_at_fault_are_left_out_and_counted_where_that_is_asked_for() {
     }
 }
 
-/// -0.2 is 2 times ten to the power of -1 with a sign; JSON has numbers of its own.
+/// -0.2 is written as -2e-1 in CSV and as a number in JSON.
 #[test]
 fn labels_may_be_numbers() {
     let values = |content: &str, format: &str| {
@@ -143,13 +143,13 @@ fn labels_may_be_numbers() {
     }
 }
 
-/// The words of a sentence with their tags.
+/// Makes a sentence with tags.
 fn tagged(words: &str, tags: &str) -> Example {
     let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     Example::tagged(list(words), &list(tags)).unwrap()
 }
 
-/// As CoNLL-2003 has them, and CoNLL-U with a word that is given in two parts, an empty word and a comment; a `#` that is a word counts.
+/// CoNLL-2003, and CoNLL-U with a multiword token, an empty node and a comment; `#` can also be a word.
 #[test]
 fn words_have_tags_one_a_line_or_in_lists() {
     let conll = "kind = 'conll'\ntext = 1\nlabel = 4";

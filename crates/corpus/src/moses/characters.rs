@@ -1,4 +1,4 @@
-//! Classes of characters.
+//! Character classes.
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -12,11 +12,11 @@ pub(super) struct Characters {
     pub(super) alphabetic: Class,
     pub(super) lowercase: Class,
     pub(super) currency: Class,
-    /// Signs of Indian and other scripts, which belong to the letter before them.
+    /// Combining signs of Indic and other scripts, which belong to the letter before them.
     pub(super) joining: Class,
 }
 
-/// Classes of characters by sacremoses: `characters.txt`.
+/// Character classes of sacremoses, from `characters.txt`.
 pub(super) static CHARACTERS: LazyLock<Characters> = LazyLock::new(|| {
     let mut classes = read(include_str!("characters.txt"));
     let mut class = |name: &str| classes.remove(name).expect("`characters.txt` has all classes");
@@ -37,7 +37,7 @@ impl Class {
         after > 0 && code <= self.0[after - 1][1]
     }
 
-    /// The class in a bracket of a regular expression.
+    /// Returns the ranges for a bracket expression of a regular expression.
     pub(super) fn bracket(&self) -> String {
         self.0.iter().map(|[first, last]| format!(r"\u{{{first:X}}}-\u{{{last:X}}}")).collect()
     }

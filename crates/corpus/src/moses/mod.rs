@@ -1,10 +1,10 @@
-//! Words and punctuation as the Moses toolkit splits and joins them (Koehn et al. 2007,
-//! <https://aclanthology.org/P07-2045>): what translators of fairseq were trained on.
+//! Tokenisation and detokenisation of the Moses toolkit (Koehn et al. 2007, <https://aclanthology.org/P07-2045>), with which fairseq's
+//! translation models were trained.
 //!
-//! After sacremoses 0.2.0, <https://github.com/hplt-project/sacremoses>, whose results these are; no kept crate does
-//! the same. English, French, German and Russian are done in full. Any other language is treated as sacremoses treats
-//! those that it does not know, with the abbreviations of English; one that it knows, such as Czech, comes out otherwise
-//! here. What a character is may depend on the version of Unicode: there, on Python's.
+//! Gives the results of sacremoses 0.2.0, <https://github.com/hplt-project/sacremoses>; no maintained crate does. English, French, German
+//! and Russian are complete. Any other language is treated as sacremoses treats unknown languages, with the abbreviations of English, so
+//! results differ for languages that sacremoses knows, such as Czech. Character classes depend on the version of Unicode, in sacremoses on
+//! Python's.
 mod characters;
 mod detokenize;
 mod normalize;
@@ -15,7 +15,7 @@ use regex::Regex;
 
 use self::prefixes::Prefixes;
 
-/// Splits and joins the words of a language.
+/// Tokenizer and detokenizer of a language.
 #[derive(Debug)]
 pub struct Moses {
     language: String,
@@ -24,7 +24,6 @@ pub struct Moses {
     prefixes: Prefixes,
 }
 
-/// A pattern and its replacement.
 #[derive(Debug)]
 struct Rule {
     pattern: Regex,
@@ -32,7 +31,7 @@ struct Rule {
 }
 
 impl Moses {
-    /// The rules of a language, by its code in two letters.
+    /// Returns the rules of a language, given by its two-letter code.
     pub fn new(language: &str) -> Self {
         Self {
             language: language.to_owned(),
@@ -45,28 +44,27 @@ impl Moses {
 
 impl Rule {
     /// # Panics
-    /// If `pattern` is no regular expression; all of them stand in this module.
+    /// If `pattern` is no regular expression; all patterns are constants of this module.
     fn new(pattern: &str, replacement: &'static str) -> Self {
         Self { pattern: Regex::new(pattern).expect("a pattern of this module"), replacement }
     }
 }
 
-/// `text` after one rule after the other.
 fn apply<'a>(rules: impl IntoIterator<Item = &'a Rule>, text: &str) -> String {
     rules
         .into_iter()
         .fold(text.to_owned(), |text, rule| rule.pattern.replace_all(&text, rule.replacement).into_owned())
 }
 
-/// Returns true if Python takes it for white space: four control characters more than Rust does.
+/// Returns true for Python's white space, which has four more control characters than Rust's.
 fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }
 
-/// The same in a bracket of a regular expression.
+/// Python's white space in a bracket expression of a regular expression.
 const SPACE: &str = r"\s\x1c-\x1f";
 
-/// Words between white space.
+/// Returns the words between white space.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Punctuation of one kind for each purpose: `normalize-punctuation.perl` and what stands around it.
+//! Punctuation normalisation: `normalize-punctuation.perl` and the scripts that fairseq ran before and after.
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -6,20 +6,20 @@ use regex::Regex;
 use super::{Moses, Rule, SPACE, apply, is_space};
 
 impl Moses {
-    /// Quotation marks, dashes and spaces as they are on a typewriter.
+    /// Replaces typographic quotation marks, dashes and spaces by plain ones.
     pub fn normalize(&self, text: &str) -> String {
         apply(&self.normalising, text).trim_matches(is_space).to_owned()
     }
 
-    /// The same, with wide punctuation replaced before and control characters taken out after: what fairseq's data for
-    /// WMT went through before it was tokenised.
+    /// Replaces wide punctuation, [normalises](Self::normalize), and removes control characters: what fairseq did to its WMT data before
+    /// tokenisation.
     pub fn clean(&self, text: &str) -> String {
         let text = self.normalize(&apply(&*WIDE, text));
         CONTROL.replace_all(&text, "").into_owned()
     }
 }
 
-/// All rules that [`Moses::normalize`] applies, in their order.
+/// Returns the rules of [`Moses::normalize`] in order.
 pub(super) fn rules(language: &str) -> Vec<Rule> {
     let general = GENERAL.iter().map(|(pattern, replacement)| Rule::new(pattern, replacement));
     let quotes = match language {
@@ -34,7 +34,6 @@ pub(super) fn rules(language: &str) -> Vec<Rule> {
     general.chain(quotes).chain([number]).collect()
 }
 
-/// Patterns and what replaces them.
 const GENERAL: [(&str, &str); 39] = [
     (r"\r", ""),
     (r"\(", " ("),
@@ -77,7 +76,7 @@ const GENERAL: [(&str, &str); 39] = [
     (" +", " "),
 ];
 
-/// `replace-unicode-punctuation.perl`; no rule makes what another looks for.
+/// `replace-unicode-punctuation.perl`; no rule produces what another replaces.
 static WIDE: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let ideographic = [("。", ". "), ("．", ". ")]
         .map(|(stop, replacement)| Rule::new(&format!("{stop}[{SPACE}]*"), replacement));

@@ -1,4 +1,4 @@
-//! Abbreviations, whose full stop ends no sentence.
+//! Abbreviations whose full stop does not end a sentence.
 use std::collections::HashSet;
 
 #[derive(Debug)]
@@ -28,12 +28,12 @@ impl Prefixes {
         Self { always, numeric }
     }
 
-    /// Returns true if it is one wherever it stands.
+    /// Returns true if `word` is an abbreviation, whatever follows.
     pub(super) fn always(&self, word: &str) -> bool {
         self.always.contains(word)
     }
 
-    /// Returns true if it is one before a number, such as "No. 5".
+    /// Returns true if `word` is an abbreviation before a number, such as "No. 5".
     pub(super) fn before_number(&self, word: &str) -> bool {
         self.numeric.contains(word)
     }

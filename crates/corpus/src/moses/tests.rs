@@ -1,7 +1,7 @@
 use super::*;
 use std::fs;
 
-/// Results of sacremoses for a line: `make.py` beside the fixture.
+/// Results of sacremoses for a line, from the fixture's `make.py`.
 #[derive(serde::Deserialize)]
 struct Line {
     language: String,
@@ -13,7 +13,7 @@ struct Line {
     words: String,
 }
 
-/// The lines where `found` is not `expected`.
+/// Returns the lines for which `found` is not `expected`.
 fn differences(found: impl Fn(&Moses, &Line) -> String, expected: impl Fn(&Line) -> &str) -> Vec<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/moses/lines.json");
     let lines: Vec<Line> = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();

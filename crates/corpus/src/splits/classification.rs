@@ -1,4 +1,4 @@
-//! Labelled examples of a split: from a table, from a folder of images, or made by the demo grammar.
+//! Labelled examples of a split: from a table, a folder of images, or the demo grammar.
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,43 +9,43 @@ use crate::labelled::{self, Example, Format};
 use crate::trees::Tree;
 use crate::{Error, images};
 
-/// Examples of the demo grammar: the seed of their generator and the number in each split.
+/// Examples from the demo grammar: the seed of the generator and the size of each split.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grammar {
     /// Seed of the generator.
     pub seed: u64,
-    /// Pairs to train on.
+    /// Number of training examples.
     pub train: usize,
-    /// Pairs to choose the best epoch on.
+    /// Number of examples on which the best epoch is chosen.
     pub dev: usize,
-    /// Pairs to score.
+    /// Number of test examples from the standard domain.
     pub matched: usize,
-    /// Pairs of the shifted domain.
+    /// Number of test examples from the shifted domain.
     pub mismatched: usize,
-    /// True for sentences whose noun phrases are tagged, in the place of pairs.
+    /// True for sentences with tagged noun phrases instead of sentence pairs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub phrases: bool,
 }
 
-/// A file, with a format of its own or that of `[data.format]`, or a folder of images.
+/// A file, in its own format or the common `[data.format]`, or a folder of images.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged, try_from = "toml::Value")]
 pub enum SplitFile {
     /// In the common format.
     Plain(PathBuf),
-    /// In a format of its own.
+    /// In its own format.
     Formatted(FormattedFile),
     /// Images by class.
     Images(ImageFolder),
 }
 
-/// A folder with a folder of images for each class.
+/// A folder that contains one folder of images per class.
 #[derive(Debug, Clone, Serialize)]
 pub struct ImageFolder {
     /// The folder.
     pub images: PathBuf,
-    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    /// Name for `just fetch`, if it differs from `[data]`; not in the record that a trained model keeps.
     #[serde(skip_serializing)]
     pub fetch: Option<String>,
 }
@@ -55,14 +55,13 @@ pub struct ImageFolder {
 pub struct FormattedFile {
     /// The file.
     pub file: PathBuf,
-    /// Its layout.
+    /// Layout of the file.
     pub format: Format,
-    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    /// Name for `just fetch`, if it differs from `[data]`; not in the record that a trained model keeps.
     #[serde(skip_serializing)]
     pub fetch: Option<String>,
 }
 
-/// What a table may have that describes a split.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entries {
@@ -90,7 +89,7 @@ impl Entries {
 impl TryFrom<toml::Value> for SplitFile {
     type Error = String;
 
-    /// By hand, since serde would not say what is wrong within the table.
+    /// Parses by hand, since serde's message would not name the fault within the table.
     fn try_from(value: toml::Value) -> Result<Self, String> {
         match value {
             toml::Value::String(file) => Ok(Self::Plain(file.into())),
@@ -107,7 +106,7 @@ impl TryFrom<toml::Value> for SplitFile {
 }
 
 impl SplitFile {
-    /// The file; `folder` is where data sets are.
+    /// Returns the path in `folder`, the data folder.
     pub fn path(&self, folder: &Path) -> PathBuf {
         match self {
             Self::Plain(file) => folder.join(file),
@@ -116,9 +115,9 @@ impl SplitFile {
         }
     }
 
-    /// Reads the examples; absent if neither the file nor the data have a layout.
+    /// Reads the examples; `None` if neither the split nor the data have a layout.
     ///
-    /// - `common`: the layout of the data; `of_values`: labels are numbers
+    /// - `common`: layout of the data; `of_values`: whether labels are numbers
     pub fn read(
         &self,
         folder: &Path,
@@ -133,7 +132,6 @@ impl SplitFile {
         self.format(common).map(|format| read(&path, format, bad))
     }
 
-    /// Layout of the file; absent if neither it nor the data have one, and for images.
     fn format<'a>(&'a self, common: Option<&'a Format>) -> Option<&'a Format> {
         match self {
             Self::Plain(_) => common,
@@ -142,7 +140,7 @@ impl SplitFile {
         }
     }
 
-    /// Name for `just fetch`, if it has one of its own.
+    /// Returns the name for `just fetch`, if the split has one.
     pub fn fetch(&self) -> Option<&String> {
         match self {
             Self::Plain(_) => None,
@@ -153,10 +151,10 @@ impl SplitFile {
 }
 
 impl Grammar {
-    /// The names of its splits.
+    /// Names of the splits.
     pub const SPLITS: [&str; 4] = ["train", "dev", "matched", "mismatched"];
 
-    /// The examples of a split; absent if there is no such split.
+    /// Returns the examples of a split; `None` if the split does not exist.
     pub fn read(self, split: &str) -> Option<Vec<Example>> {
         let Self { seed, train, dev, matched, mismatched, phrases } = self;
         let draw = if phrases { phrase_splits } else { inference_splits };
@@ -169,7 +167,7 @@ impl Grammar {
         })
     }
 
-    /// Sentences of the language of the grammar's premises, in the domain of a split and as many.
+    /// Generates sentences with their trees, in the domain of a split and equal in number to its examples.
     pub fn trees(self, split: &str) -> Vec<Tree> {
         let (domain, count) = match split {
             "train" => (Domain::Standard, self.train),

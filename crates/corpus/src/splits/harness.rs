@@ -1,6 +1,6 @@
-//! Tasks of lm-evaluation-harness: their YAML, as the entries of a split that mean the same.
+//! Tasks of lm-evaluation-harness: translates their YAML to the entries of a split, as version 0.4.13 reads it.
 //!
-//! <https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/task_guide.md>, as version 0.4.13 reads it.
+//! <https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/task_guide.md>
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ use crate::documents::DocumentFormat;
 use crate::rows::{self, Column, RowKind};
 use crate::tables::kind_of;
 
-/// What precedes the path of a YAML file.
+/// Prefix of the path of a YAML file.
 const PREFIX: &str = "lm-eval:";
 
-/// Files that include each other, at most.
+/// Maximum depth of nested includes.
 const MOST_INCLUDES: usize = 9;
 
-/// Keys that change what is asked or scored, and that are not read.
+/// Keys that change what is asked or scored, and are not supported.
 const UNREAD: [&str; 8] = [
     "class",
     "custom_dataset",
@@ -34,23 +34,21 @@ const UNREAD: [&str; 8] = [
     "use_prompt",
 ];
 
-/// Keys of `fewshot_config` that are read.
+/// Supported keys of `fewshot_config`.
 const READ_OF_FEWSHOT: [&str; 2] = ["sampler", "split"];
 
-/// Says that what `process_docs` makes is in the files already.
+/// Declares that the files already contain the output of `process_docs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessDocs {
-    /// It is.
+    /// The output is in the files.
     Done,
 }
 
-/// Replaces `from` of a split by the entries that the task means.
-///
-/// - `folder`: where paths of YAML files begin
+/// Replaces `from` of a split by the entries that the task defines; paths of YAML files begin in `folder`.
 ///
 /// # Errors
-/// If the YAML cannot be read, or needs Python or anything else that is not done here.
+/// If the YAML cannot be read, or needs Python or anything else that is not supported.
 pub fn translate(split: &mut SplitFiles, folder: &Path) -> Result<(), Error> {
     let Some(from) = split.from.take() else { return Ok(()) };
     let Some(path) = from.strip_prefix(PREFIX) else {
@@ -63,7 +61,7 @@ pub fn translate(split: &mut SplitFiles, folder: &Path) -> Result<(), Error> {
     task.entries(split).map_err(|reason| Error::of(&task.path, reason))
 }
 
-/// A YAML file with those that it includes.
+/// A YAML file with the files that it includes.
 struct Task {
     path: PathBuf,
     keys: Map<String, Value>,
@@ -82,7 +80,7 @@ impl Task {
         for key in unread {
             self.given(key).map_or(Ok(()), |value| Err(self.unread(key, value)))?;
         }
-        // the data folder is not known here: a name without an ending is that of a folder by `save_to_disk`
+        // The data folder is unknown here: a name without extension must be a folder written by `save_to_disk`.
         let of_name = |file: &PathBuf| kind_of(file).or(file.extension().is_none().then_some(RowKind::Arrow));
         let Some(kind) = split.files.first().and_then(of_name) else {
             let endings = ".jsonl, .csv, .tsv, .parquet or .arrow";
@@ -115,12 +113,12 @@ impl Task {
         Ok(())
     }
 
-    /// A key that is there, and not null.
+    /// Returns the value of a key; `None` if it is missing or null.
     fn given(&self, key: &str) -> Option<&Value> {
         self.keys.get(key).filter(|value| !value.is_null())
     }
 
-    /// The reason for which a key is refused.
+    /// Returns the reason why a key is refused.
     fn unread(&self, key: &str, value: &Value) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let what = match function(value) {
@@ -143,7 +141,7 @@ impl Task {
         format!("{what}: {remedy}")
     }
 
-    /// The text of a key, or the digits of a number; `None` if it is not there.
+    /// Returns the text of a key, or the digits of a number; `None` if it is missing.
     fn text(&self, key: &str) -> Result<Option<String>, String> {
         match self.given(key) {
             None => Ok(None),
@@ -193,7 +191,7 @@ impl Task {
         }
     }
 
-    /// Documents in a field.
+    /// Returns the format of documents that are one field of each row.
     fn documents(&self, kind: RowKind) -> Result<DocumentFormat, String> {
         let template = self.needed("doc_to_target")?;
         let field = template.trim_start_matches("{{").trim_end_matches("}}").trim();
@@ -207,7 +205,7 @@ impl Task {
         Ok(DocumentFormat { text, ..DocumentFormat::of(kind.into()) })
     }
 
-    /// The rule of the split, or the one that the metrics ask for.
+    /// Returns the rule of the split, by default the one that the metrics imply.
     fn rule(&self, own: Option<ChoiceRule>) -> Result<Option<ChoiceRule>, String> {
         let metrics = self.given("metric_list").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let names: Vec<&str> = metrics.iter().filter_map(|metric| metric["metric"].as_str()).collect();
@@ -226,7 +224,7 @@ impl Task {
         }
     }
 
-    /// The examples before each question, of the split's own entries and of the task's.
+    /// Merges the few-shot entries of the split and of the task; the split's override the task's.
     fn fewshot(&self, own: Option<Fewshot>) -> Result<Option<Fewshot>, String> {
         let asked = self.text("num_fewshot")?.map(|number| number.parse::<usize>());
         let asked = asked.transpose().map_err(|_| "`num_fewshot` must be a number".to_owned())?;
@@ -277,12 +275,12 @@ impl Task {
     }
 }
 
-/// The name of a Python function that replaces a value.
+/// Returns the name of a Python function that replaces a value.
 fn function(value: &Value) -> Option<&str> {
     value.get("!function")?.as_str()
 }
 
-/// The keys of a file and of those that it includes, of which its own come first.
+/// Returns the keys of a file and of the files it includes; the file's own keys override included ones.
 fn load(path: &Path, left: usize) -> Result<Map<String, Value>, Error> {
     let text = rows::read_text(path)?;
     let fault = |reason: &dyn fmt::Display| Error::of(path, format!("not valid YAML ({reason})"));
@@ -305,7 +303,7 @@ fn load(path: &Path, left: usize) -> Result<Map<String, Value>, Error> {
     Ok(all)
 }
 
-/// A node as JSON; a Python function is an object with the key `!function`.
+/// Converts a node to JSON; a Python function becomes an object with the key `!function`.
 fn value(node: &Yaml<'_>) -> Result<Value, String> {
     Ok(match node {
         Yaml::Value(Scalar::Null) => Value::Null,
@@ -343,7 +341,7 @@ mod tests {
     use crate::splits::language::Texts;
     use crate::test_files::shown;
 
-    /// Reads rows by the files of a task, of which the first is named.
+    /// Reads `rows` by the task in the first of `files`.
     fn read(files: &[(&str, &str)], rows: &str, more: &str) -> Result<Texts, String> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files.iter().chain(&[("rows.jsonl", rows)]) {
@@ -379,7 +377,7 @@ mod tests {
         assert!(read(&circle, ROW, "").unwrap_err().contains("`include` must name a file"));
     }
 
-    /// Each names what is refused, and the remedy.
+    /// Each message names the refused key and the remedy.
     #[test]
     fn what_is_not_done_here_is_refused_by_name() {
         for (line, more, expected) in [

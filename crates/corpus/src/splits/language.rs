@@ -1,4 +1,4 @@
-//! Documents or questions of a split: from files, or made by the demo grammar.
+//! Documents or questions of a split: from files or the demo grammar.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -14,72 +14,72 @@ use crate::grammar::{Domain, SplitSizes, agreement_pairs, language_samples, lang
 use crate::trees::Tree;
 use crate::{Error, checksum};
 
-/// The demo language: the seed of its generator and the size of each split.
+/// The demo language: the seed of the generator and the size of each split.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grammar {
     /// Seed of the generator.
     pub seed: u64,
-    /// Sentences to train on.
+    /// Number of training sentences.
     pub train: usize,
-    /// Sentences to choose the best epoch on.
+    /// Number of sentences on which the best epoch is chosen.
     pub dev: usize,
-    /// Sentences to score.
+    /// Number of test sentences.
     pub test: usize,
-    /// Sentences of the shifted domain.
+    /// Number of test sentences from the shifted domain.
     pub shifted: usize,
-    /// Minimal pairs of agreement, in each domain.
+    /// Number of minimal pairs for agreement in each domain.
     pub pairs: usize,
 }
 
-/// A split: files, which follow each other, of documents or of questions.
+/// A split: files of documents or of questions, read one after another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitFiles {
     /// The files, relative to the data folder.
     #[serde(default)]
     pub files: Vec<PathBuf>,
-    /// Layout of documents in them.
+    /// Layout of documents in the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documents: Option<DocumentFormat>,
-    /// Layout of questions with several answers, or minimal pairs, in them.
+    /// Layout of multiple-choice questions, or of minimal pairs, in the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<ChoiceFormat>,
-    /// A task of lm-evaluation-harness to read these entries from, `lm-eval:task.yaml`, relative to the folder of the setup.
+    /// A task of lm-evaluation-harness that defines these entries, `lm-eval:task.yaml`, relative to the folder of the setup.
     #[serde(default, skip_serializing)]
     pub from: Option<String>,
-    /// Says that the files have what the task's `process_docs` makes.
+    /// Declares that the files contain the output of the task's `process_docs`.
     #[serde(default, skip_serializing)]
     pub process_docs: Option<ProcessDocs>,
     /// Answered examples before each question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fewshot: Option<Fewshot>,
-    /// Rule of choices, if not that of `[score]`.
+    /// Rule for choices, if it differs from `[score]`.
     #[serde(default, skip_serializing)]
     pub rule: Option<ChoiceRule>,
-    /// Another split, from which this one takes all entries but `rule`.
+    /// Another split, whose entries except `rule` are taken over.
     #[serde(default, skip_serializing)]
     pub like: Option<String>,
-    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    /// Name for `just fetch`, if it differs from `[data]`; not in the record that a trained model keeps.
     #[serde(default, skip_serializing)]
     pub fetch: Option<String>,
 }
 
-/// What is scored of a choice; the first two have the names of lm-evaluation-harness.
+/// How choices are scored; the first two rules are named as in lm-evaluation-harness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceRule {
-    /// The greatest log-probability.
+    /// Highest log-probability.
     #[default]
     Acc,
-    /// The greatest log-probability divided by the number of characters.
+    /// Highest log-probability per character.
     AccNorm,
-    /// The log-odds of the right choice: its log-probability less that of any other choice.
+    /// Log-odds of the right choice: its log-probability minus the log of the summed probabilities of all others.
     LogOdds,
 }
 
 impl ChoiceRule {
-    /// The name in TOML files and signatures.
+    /// Returns the name in TOML files and signatures.
     pub fn name(self) -> &'static str {
         match self {
             Self::Acc => "acc",
@@ -89,17 +89,17 @@ impl ChoiceRule {
     }
 }
 
-/// A split as it is read.
+/// Texts of a split.
 #[derive(Debug, Clone)]
 pub enum Texts {
-    /// Scored by nats per token.
+    /// Scored in nats per token.
     Documents(Vec<Document>),
-    /// Scored by the share of right choices, or their log-odds.
+    /// Scored by accuracy or by log-odds.
     Questions(Vec<Choice>),
 }
 
 impl Texts {
-    /// Number of documents or questions.
+    /// Returns the number of documents or questions.
     pub fn count(&self) -> usize {
         match self {
             Self::Documents(documents) => documents.len(),
@@ -107,7 +107,7 @@ impl Texts {
         }
     }
 
-    /// Number of questions in each group; all texts are one group where there are none.
+    /// Returns the number of questions in each group; without groups, all texts are one.
     pub fn group_sizes(&self) -> Vec<usize> {
         let groups = match self {
             Self::Documents(_) => Vec::new(),
@@ -120,7 +120,7 @@ impl Texts {
         }
     }
 
-    /// The documents, or of each question the right choice in its context.
+    /// Returns the documents, or the right choice of each question with its context.
     pub fn sentences(&self) -> Vec<String> {
         match self {
             Self::Documents(documents) => documents.iter().map(|document| document.text.clone()).collect(),
@@ -134,7 +134,7 @@ impl Texts {
         }
     }
 
-    /// The texts at these places.
+    /// Returns the texts at these places.
     pub fn select(&self, places: &[usize]) -> Self {
         fn chosen<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
             places.iter().map(|&place| all[place].clone()).collect()
@@ -145,7 +145,7 @@ impl Texts {
         }
     }
 
-    /// SHA-256 of the texts.
+    /// Returns the SHA-256 of the texts.
     pub fn sha256(&self) -> String {
         match self {
             Self::Documents(documents) => checksum::of_documents(documents),
@@ -154,16 +154,16 @@ impl Texts {
     }
 }
 
-/// Questions that stand together about one thing.
+/// Consecutive questions about one thing.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Group<'a> {
-    /// Their subject.
+    /// What the questions are about.
     pub name: &'a str,
-    /// Their number.
+    /// Number of questions.
     pub segments: usize,
 }
 
-/// The groups of questions in their order; none unless all questions say what they are about.
+/// Returns the groups of questions in order; empty unless every question belongs to one.
 pub fn groups(questions: &[Choice]) -> Vec<Group<'_>> {
     fn group(questions: &[Choice]) -> Option<Group<'_>> {
         let name = questions[0].group.as_ref()?;
@@ -173,16 +173,15 @@ pub fn groups(questions: &[Choice]) -> Vec<Group<'_>> {
     same.map(group).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// A group whose questions do not stand side by side.
 fn scattered(questions: &[Choice]) -> Option<&str> {
     let mut seen = BTreeSet::new();
     groups(questions).into_iter().map(|group| group.name).find(|name| !seen.insert(*name))
 }
 
-/// Reads splits, of which some are like others.
+/// Deserialises splits, and completes those that are `like` another.
 ///
 /// # Errors
-/// If one is like an unknown split or like one that is itself like another, or has other entries besides `rule`.
+/// If a split is like an unknown one or like one that is itself like another, or has entries other than `rule`.
 pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, SplitFiles>, D::Error> {
     let read = BTreeMap::<String, SplitFiles>::deserialize(from)?;
     let whole = |(name, own): (&String, &SplitFiles)| {
@@ -202,25 +201,22 @@ pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Spl
 }
 
 impl SplitFiles {
-    /// Replaces `from` by the entries that it means; `folder` contains the setup.
-    ///
-    /// # Errors
-    /// If the task cannot be read, or needs what is not done here, such as Python.
+    /// Replaces `from` by the entries that it defines; `folder` contains the setup. Fails if the task needs Python.
     pub fn translate(&mut self, folder: &Path) -> Result<(), Error> {
         harness::translate(self, folder)
     }
 
-    /// Returns true if each question has a single text, whose tokens the model finds most probable or not.
+    /// Returns true if each question has a single choice, which is right if the model finds each of its tokens most probable.
     pub fn has_targets(&self) -> bool {
         self.choices.as_ref().is_some_and(|format| matches!(format.choices, Choices::Target { .. }))
     }
 
-    /// The files; `folder` is where data sets are.
+    /// Returns the files in `folder`, the data folder.
     pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
         self.files.iter().map(|file| folder.join(file)).collect()
     }
 
-    /// Reads the files; absent if it is not said how.
+    /// Reads the files; `None` if the split has no layout.
     pub fn read(&self, folder: &Path, bad: &mut BadRows) -> Option<Result<Texts, Error>> {
         let paths = self.paths(folder);
         let mut read = |format: &ChoiceFormat| {
@@ -243,10 +239,9 @@ impl SplitFiles {
         }
     }
 
-    /// The examples before its questions.
     fn shots(&self, folder: &Path, format: &ChoiceFormat) -> Result<Shots, Error> {
         let Some(rule) = &self.fewshot else { return Ok(Shots::none()) };
-        // `first` counts questions, not the rows that examples are drawn from
+        // `first` limits the questions, not the rows that examples are drawn from
         let format = ChoiceFormat { description: None, first: None, ..format.clone() };
         let (mut none, mut bad) = (Shots::none(), BadRows::default());
         let read =
@@ -254,7 +249,7 @@ impl SplitFiles {
         Ok(Shots::new(rule, read.collect::<Result<Vec<_>, _>>()?.concat()))
     }
 
-    /// Refuses what contradicts itself.
+    /// Checks that the entries do not contradict each other.
     pub fn validate(&self) -> Result<(), String> {
         let is_usable =
             |rule: &Fewshot| rule.number.is_some_and(|number| number > 0) && !rule.files.is_empty();
@@ -286,18 +281,18 @@ impl SplitFiles {
 }
 
 impl Grammar {
-    /// The names of its splits.
+    /// Names of the splits.
     pub const SPLITS: [&str; 6] = ["train", "dev", "test", "shifted", "agreement", "agreement-shifted"];
 
     fn sizes(self) -> SplitSizes {
         SplitSizes { train: self.train, dev: self.dev, test: self.test, shifted: self.shifted }
     }
 
-    /// The documents or questions of a split; absent if there is no such split.
+    /// Returns the documents or questions of a split; `None` if the split does not exist.
     pub fn read(self, split: &str) -> Option<Texts> {
         let questions = |domain: Domain| {
             let mut questions = agreement_pairs(domain, self.pairs, self.seed);
-            // Questions about one thing stand side by side.
+            // Groups must be consecutive.
             questions.sort_by(|one, other| one.group.cmp(&other.group));
             Texts::Questions(questions)
         };
@@ -308,7 +303,7 @@ impl Grammar {
         }
     }
 
-    /// The documents of a split with their trees; none of questions.
+    /// Returns the documents of a split with their trees; `None` for questions.
     pub fn trees(self, split: &str) -> Option<Vec<Tree>> {
         let samples = language_samples(self.sizes(), self.seed).named(split)?;
         Some(samples.iter().map(Tree::from).collect())

@@ -1,4 +1,4 @@
-//! Places of the texts of a split, as the file of a subject says: a module for each task.
+//! Descriptions of splits in a setup file, one module per task.
 pub mod classification;
 mod harness;
 pub mod language;
@@ -6,7 +6,7 @@ pub mod translation;
 
 pub use crate::rows::{BadRowRule, BadRows};
 
-/// The first rule that does not hold.
+/// Fails with the message of the first rule that does not hold.
 pub fn check(rules: &[(&str, bool)]) -> Result<(), String> {
     match rules.iter().find(|(_, holds)| !holds) {
         Some((fault, _)) => Err((*fault).to_owned()),

@@ -1,4 +1,4 @@
-//! Sentence pairs of a split: from files of as many lines or a table, or made by the demo grammar.
+//! Sentence pairs of a split: from parallel files, a table, or the demo grammar.
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,39 +10,40 @@ use crate::pairs::{PairTable, Selection};
 use crate::parallel::ParallelText;
 use crate::rows::{Column, RowKind};
 
-/// A file of sources and one or more of references, with one sentence a line or in WMT's SGML or XML; or a file of pairs, a table.
+/// A file of source sentences and one or more files of references, with one sentence per line or in WMT's SGML or XML; or a table of
+/// sentence pairs.
 ///
-/// A trained model keeps a record of its two splits, which is compared: what is not given must not appear in it, nor
-/// where the files can be fetched.
+/// A trained model keeps a record of its two splits, which is compared. It must not contain entries that are not given, or where to fetch
+/// the files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilePair {
-    /// A table of sentence pairs, which may be in a zip archive; a source sentence counts once, with the first of its translations.
+    /// Table of sentence pairs, possibly in a zip archive; each source sentence counts once, with its first translation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<PathBuf>,
-    /// Kind of rows in `pairs`, whose columns then have names; a tab-separated table without a header if absent.
+    /// Kind of rows in `pairs`, whose columns then have names; if not given, a tab-separated table without header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<RowKind>,
-    /// The table's name in a zip archive that has more than one.
+    /// Name of the table in a zip archive with more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<String>,
     /// Sentences to translate.
     pub source: Side,
-    /// Their reference translations; of a list for one source each is a reference, as each column of a list of columns.
+    /// Reference translations. For one source file, each file of a list is another reference, and so is each column of a list of columns.
     pub target: Side,
-    /// Translators whose references count, in WMT's XML; all if absent.
+    /// Translators whose references count in WMT's XML; all if not given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub translators: Vec<String>,
-    /// Leaves out pairs with a side of more words, counted between white space.
+    /// Maximum number of words on either side, separated by white space; longer pairs are skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_words: Option<usize>,
-    /// Draws this many of the pairs at random ...
+    /// Number of pairs to draw at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<usize>,
-    /// ... with this seed.
+    /// Seed of the sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Name for `just fetch`, if it is not that of `[data]`.
+    /// Name for `just fetch`, if it differs from `[data]`.
     #[serde(default, skip_serializing)]
     pub fetch: Option<String>,
 }
@@ -54,9 +55,9 @@ pub struct FilePair {
     expecting = "a side is a file, a list of files or, with `pairs`, a column: its number, counted from 1, or with `kind` its name"
 )]
 pub enum Side {
-    /// A column of the table, counted from 1.
+    /// Column of the table, counted from 1.
     Column(usize),
-    /// A file of its own; or, with `kind`, the name of a column.
+    /// A file or, with `kind`, the name of a column.
     File(PathBuf),
     /// Several columns of references, counted from 1.
     Columns(Vec<usize>),
@@ -65,7 +66,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The columns of a table; `None` if it is no column, or has a name where only numbers are allowed.
+    /// Returns the columns of a table; `None` for files, and for names of columns unless they are allowed.
     fn columns(&self, allows_names: bool) -> Option<Vec<Column>> {
         let named = |name: &PathBuf| Some(Column::Name(name.to_str()?.to_owned()));
         match self {
@@ -77,7 +78,7 @@ impl Side {
         }
     }
 
-    /// The files in `folder`; none if it is a column.
+    /// Returns the files in `folder`; empty for columns.
     fn files(&self, folder: &Path) -> Vec<PathBuf> {
         match self {
             Self::Column(_) | Self::Columns(_) => Vec::new(),
@@ -90,21 +91,18 @@ impl Side {
 const MIXED_SIDES: &str = "source and target are columns of `pairs`, counted from 1 or, with `kind`, by name; or, without \
                            `pairs`, two files, a file and a list of its references, or two lists of as many files";
 
-/// A file and those of its references, of as many lines.
 struct FileNames {
     source: PathBuf,
     targets: Vec<PathBuf>,
 }
 
-/// Source of the sentences of a split.
 enum Place {
-    /// Source and target, one or more of them.
     Files(Vec<FileNames>),
     Table(PairTable),
 }
 
 impl FilePair {
-    /// The files; `folder` is where data sets are.
+    /// Returns the files in `folder`, the data folder.
     pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
         match self.place(folder) {
             Some(Place::Files(files)) => {
@@ -115,13 +113,10 @@ impl FilePair {
         }
     }
 
-    /// Reads the pairs and chooses among them; `folder` is where data sets are.
-    ///
-    /// # Errors
-    /// If a file is missing, torn or empty, two are of different length, or there are too few pairs for the sample.
+    /// Reads the pairs from `folder`, the data folder, and selects among them.
     ///
     /// # Panics
-    /// If validation refused it.
+    /// If [`validate`](Self::validate) would refuse the split.
     pub fn read(&self, folder: &Path, bad: &mut BadRows) -> Result<ParallelText, Error> {
         let (path, text) = match self.place(folder).expect("validated") {
             Place::Files(files) => {
@@ -137,7 +132,7 @@ impl FilePair {
         if selection == Selection::default() { Ok(text) } else { selection.choose(&text, &path) }
     }
 
-    /// `None` if columns and files are mixed up.
+    /// Returns where the sentences are; `None` if columns and files are mixed up.
     fn place(&self, folder: &Path) -> Option<Place> {
         match (&self.pairs, &self.source, &self.target) {
             (Some(pairs), source, target) => {
@@ -168,7 +163,7 @@ impl FilePair {
         }
     }
 
-    /// Refuses what contradicts itself.
+    /// Checks that the entries do not contradict each other.
     pub fn validate(&self) -> Result<(), String> {
         match self.place(Path::new("")) {
             Some(Place::Table(table)) => {
@@ -188,33 +183,33 @@ impl FilePair {
     }
 }
 
-/// The demo language: the seed of its generator and the number of sentence pairs in each split.
+/// The demo language: the seed of the generator and the size of each split.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grammar {
     /// Seed of the generator.
     pub seed: u64,
-    /// Pairs to train on.
+    /// Number of training pairs.
     pub train: usize,
-    /// Pairs to choose the best epoch on.
+    /// Number of pairs on which the best epoch is chosen.
     pub dev: usize,
-    /// Pairs to score.
+    /// Number of test pairs.
     pub test: usize,
-    /// Pairs of the shifted domain.
+    /// Number of test pairs from the shifted domain.
     pub shifted: usize,
 }
 
 impl Grammar {
-    /// The names of its splits.
+    /// Names of the splits.
     pub const SPLITS: [&str; 4] = ["train", "dev", "test", "shifted"];
 
-    /// The sentence pairs of a split with their trees; absent if there is no such split.
+    /// Returns the sentence pairs of a split with dependency arcs; `None` if the split does not exist.
     pub fn samples(self, split: &str) -> Option<Vec<Sample>> {
         let Self { seed, train, dev, test, shifted } = self;
         demo_splits(SplitSizes { train, dev, test, shifted }, seed).named(split)
     }
 
-    /// The sentence pairs of a split.
+    /// Returns the sentence pairs of a split; `None` if the split does not exist.
     pub fn read(self, split: &str) -> Option<ParallelText> {
         let samples = self.samples(split)?.into_iter();
         let (source, target) = samples.map(|sample| (sample.source, sample.target)).unzip();
@@ -232,7 +227,7 @@ mod tests {
         split.validate().map(|()| split)
     }
 
-    /// `settings.json` beside a trained model holds its two splits, and a model whose record differs is refused.
+    /// The `settings.json` of a trained model records its two splits, and a model whose record differs is refused.
     #[test]
     fn the_record_of_a_split_holds_what_is_given_but_for_where_it_is_fetched() {
         let record = |text: &str| json!(split(text).unwrap());

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use tempfile::TempDir;
 
-/// A server at a port of its own until the test process ends.
+/// A server on a free port, which runs until the test process ends.
 pub(crate) struct TestServer {
     pub(crate) address: String,
-    /// Heads of all requests.
+    /// Header sections of all requests.
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl TestServer {
-    /// `answer` gets the head of a request in lower case, and the stream.
+    /// Starts a server; `answer` gets the header section of a request in lower case, and the stream.
     pub(crate) fn start(answer: impl Fn(&str, &mut TcpStream) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -32,7 +32,6 @@ impl TestServer {
         Self { address, requests }
     }
 
-    /// Answers everything with these header fields and this body.
     fn fixed(head: &str, body: &[u8]) -> Self {
         let answer = [format!("HTTP/1.1 {head}\r\nConnection: close\r\n\r\n").as_bytes(), body].concat();
         Self::start(move |_, stream| stream.write_all(&answer).unwrap())
@@ -43,7 +42,7 @@ impl TestServer {
     }
 }
 
-/// Resumes a download of which `present` is there; the outcome, and what is there then.
+/// Resumes a download after the bytes `present`; returns the outcome and the content of the file.
 fn resume(client: &Client, address: &str, present: &[u8], size: Option<u64>) -> (Result<(), Fault>, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     let part = folder.path().join("a.part");
@@ -102,7 +101,7 @@ fn other_sizes_than_promised_are_refused() {
             None,
             "1000000000000000 bytes are more than 68719476736",
         ),
-        // Without a length of its own, an answer ends with the connection.
+        // Without `Content-Length`, an answer ends with the connection.
         ("200 OK", Some(3), "more than the 3 bytes that it should have"),
     ] {
         let server = TestServer::fixed(head, b"text");

@@ -1,10 +1,9 @@
 //! CoNLL-U, the format of Universal Dependencies: <https://universaldependencies.org/format.html>.
 //!
-//! A word a line, ten columns between tabs; a blank line ends a sentence; lines with `#` are comments. Of the columns, ID,
-//! FORM, HEAD and DEPREL are read, and of MISC whether a space follows. Empty nodes (`8.1`) are no part of the text and are
-//! left out. A multiword token (`3-4`) is one word in the text: where the forms of its parts, joined, are its own form
-//! (`do` and `n't`), the parts are words of their own; where they are not (German `zum` for `zu` and `dem`), it is one word,
-//! which has the arcs of its parts to and from other words.
+//! Each line is a word with ten tab-separated columns. A blank line ends a sentence; lines with `#` are comments. Only ID, FORM, HEAD and
+//! DEPREL are read, and in MISC whether a space follows. Empty nodes (`8.1`) are not part of the text and are skipped. A multiword token
+//! (`3-4`) is one word of the text: if its form is its parts joined (`do` and `n't`), each part becomes a word; otherwise (German `zum` for
+//! `zu` and `dem`) the token becomes one word with the arcs of its parts to and from other words.
 use std::ops::Range;
 use std::path::Path;
 
@@ -14,11 +13,11 @@ use super::{Tree, TreeArc};
 use crate::Error;
 use crate::rows::read_text;
 
-/// Reads the sentences of a file: UTF-8, plain or gzip (`.gz`).
+/// Reads the sentences of a file: UTF-8, plain, gzip or zstd.
 ///
 /// # Errors
-/// If the file is missing, torn, holds no sentence, or a sentence is no tree: a line has other columns, words are not
-/// numbered from 1, a head is not among them, or arcs go round in a circle. The message names the line.
+/// If the file is missing, truncated or has no sentence, or a sentence is no tree: a line has other columns, words are not numbered from 1,
+/// a head is not among them, or arcs form a circle. The message names the line.
 pub fn read(path: &Path) -> Result<Vec<Tree>, Error> {
     let text = read_text(path)?;
     let mut trees = Vec::new();
@@ -34,10 +33,9 @@ pub fn read(path: &Path) -> Result<Vec<Tree>, Error> {
     if trees.is_empty() { Err(Error::no_examples(path)) } else { Ok(trees) }
 }
 
-/// A line, counted from 1, and what is wrong with it.
+/// A line, counted from 1, and its fault.
 type Fault = (usize, String);
 
-/// The lines of a sentence that have been read.
 #[derive(Default)]
 struct Block {
     words: Vec<Word>,
@@ -48,13 +46,13 @@ struct Block {
 struct Word {
     line: usize,
     form: String,
-    /// The number of its head, 0 for the root.
+    /// Number of its syntactic head, 0 for the root.
     head: usize,
     relation: String,
     has_space: bool,
 }
 
-/// A token that stands for several words.
+/// A token of several words.
 struct Multiword {
     line: usize,
     form: String,
@@ -102,7 +100,7 @@ impl Block {
         Ok(())
     }
 
-    /// The tree of the lines, if there are any.
+    /// Returns the tree of the lines; `None` without lines.
     fn tree(self) -> Result<Option<Tree>, Fault> {
         let Self { words, multiword } = self;
         let count = words.len();
@@ -118,7 +116,7 @@ impl Block {
         }
         check_heads(&words)?;
         let mut tree = Tree { text: String::new(), words: Vec::new(), arcs: Vec::new() };
-        let mut token_of = Vec::new(); // the written word of each syntactic one
+        let mut token_of = Vec::new(); // the written word of each syntactic word
         for Token { form, has_space, words } in tokens(&words, &multiword) {
             let start = tree.text.len();
             tree.text.push_str(form);
@@ -139,7 +137,7 @@ impl Block {
     }
 }
 
-/// Refuses what is no tree. Each word is gone through once.
+/// Checks that the words form a tree, in linear time.
 fn check_heads(words: &[Word]) -> Result<(), Fault> {
     let count = words.len();
     if let Some(word) = words.iter().find(|word| word.head > count) {
@@ -165,15 +163,14 @@ fn check_heads(words: &[Word]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A word as it is written.
+/// A word as written.
 struct Token<'a> {
     form: &'a str,
     has_space: bool,
-    /// The number of syntactic words that it stands for.
+    /// Number of syntactic words in it.
     words: usize,
 }
 
-/// The written words, in their order.
 fn tokens<'a>(words: &'a [Word], multiword: &'a [Multiword]) -> Vec<Token<'a>> {
     let mut tokens = Vec::new();
     let mut next = 0;

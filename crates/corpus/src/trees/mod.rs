@@ -1,4 +1,4 @@
-//! Sentences with gold dependency trees: from CoNLL-U files, and from the demo grammar.
+//! Sentences with gold dependency trees, from CoNLL-U files and from the demo grammar.
 mod conllu;
 #[cfg(test)]
 mod tests;
@@ -9,12 +9,12 @@ use crate::grammar::Sample;
 
 pub use conllu::read;
 
-/// A sentence as it is written, with dependencies between its words.
+/// A sentence as written, with dependencies between its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     /// The sentence.
     pub text: String,
-    /// Places of its words, in bytes, in their order; punctuation marks are words too.
+    /// Byte ranges of the words, in order; punctuation marks are words too.
     pub words: Vec<Range<usize>>,
     /// Dependencies between these words.
     pub arcs: Vec<TreeArc>,
@@ -23,19 +23,19 @@ pub struct Tree {
 /// A dependency between two words, which are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeArc {
-    /// The word that is depended on.
+    /// The syntactic head.
     pub head: usize,
-    /// The word that depends on it.
+    /// The dependent word.
     pub dependent: usize,
-    /// Relation, by its name in Universal Dependencies, such as `nsubj`.
+    /// Relation, named as in Universal Dependencies, such as `nsubj`.
     pub relation: String,
 }
 
-/// Punctuation marks that a sentence of the grammar ends with.
+/// Punctuation marks at the end of the grammar's sentences.
 const MARKS: [char; 2] = ['.', '?'];
 
 impl From<&Sample> for Tree {
-    /// The source sentence. Its final punctuation is a word without an arc.
+    /// Takes the source sentence; its final punctuation becomes a word without an arc.
     fn from(sample: &Sample) -> Self {
         let text = &sample.source;
         let mut words = Vec::new();

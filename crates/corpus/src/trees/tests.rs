@@ -8,7 +8,7 @@ fn read_lines(lines: &[&str]) -> Result<Vec<Tree>, String> {
     read_as("a.conllu", lines.join("\n") + "\n", read)
 }
 
-/// A line of a word with the columns that matter.
+/// Returns the line of a word with the columns that matter.
 fn word(id: &str, form: &str, head: &str, relation: &str, misc: &str) -> String {
     format!("{id}\t{form}\t_\t_\t_\t_\t{head}\t{relation}\t_\t{misc}")
 }
@@ -28,7 +28,7 @@ fn named(tree: &Tree) -> Vec<(&str, &str, &str)> {
     tree.arcs.iter().map(|arc| (forms[arc.dependent], arc.relation.as_str(), forms[arc.head])).collect()
 }
 
-/// "Dogs don't bark." with a comment, an ellipsis and a token whose parts are its letters.
+/// "Dogs don't bark." with an empty node and a multiword token that is its parts joined.
 #[test]
 fn parts_that_make_up_a_token_are_words_and_empty_nodes_are_not() {
     let trees = read_words(&[
@@ -49,7 +49,7 @@ fn parts_that_make_up_a_token_are_words_and_empty_nodes_are_not() {
     assert_eq!(named(&trees[0]), expected);
 }
 
-/// "zum" is "zu dem": one word with both parts' arcs; that between its parts would be gone.
+/// "zum" is "zu dem": one word with the arcs of both parts, but without the arc between them.
 #[test]
 fn a_token_that_is_not_its_parts_is_one_word() {
     let trees = read_words(&[
@@ -72,7 +72,7 @@ fn blank_lines_part_sentences_and_the_last_needs_none() {
     assert_eq!(trees.iter().map(|tree| tree.text.as_str()).collect::<Vec<_>>(), ["Go", "Go"]);
 }
 
-/// All words of the grammar but the final mark have their place, and its arcs lie between the words that it means.
+/// All words except the final mark keep their places, and arcs connect the words that the grammar connects.
 #[test]
 fn sentences_of_the_grammar_keep_their_words_and_arcs() {
     for domain in [Domain::Standard, Domain::Shifted] {
@@ -93,7 +93,7 @@ fn sentences_of_the_grammar_keep_their_words_and_arcs() {
 }
 
 proptest! {
-    /// The words of a tree stand in its text one behind the other, and its arcs are between them.
+    /// Words come in order and do not overlap, and arcs connect them.
     #[test]
     fn words_stand_one_behind_the_other(forms in prop::collection::vec("[a-cé]{1,3}", 1..7), spaces in any::<u8>()) {
         let misc = |place: usize| if spaces >> place & 1 == 1 { "SpaceAfter=No" } else { "_" };

@@ -1,5 +1,5 @@
-//! Masking each head in turn under mean and resample ablation, beside zeros, as an experiment evaluates them: what a sweep takes as a
-//! multiple of what it takes with zeros. Means are known from the round that warms up; other texts are read anew in each sweep.
+//! Masking each head in turn with mean and resample ablation, compared with zero ablation, as an experiment evaluates them. The ratio is
+//! the duration of a sweep relative to zero ablation. The warm-up caches the means; resampled texts are read in each sweep.
 use std::path::Path;
 
 use core_masking::HeadSet;
@@ -8,7 +8,7 @@ use training::Machine;
 
 use crate::{Context, Row, timed};
 
-/// Segments that are scored, and those that stand in for others.
+/// Numbers of segments to score, and of segments from which replacements are taken.
 const SEGMENTS: usize = 100;
 const OTHERS: usize = 500;
 

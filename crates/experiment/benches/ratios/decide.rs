@@ -1,7 +1,7 @@
-//! Verdicts on all heads, compared with transformers and a hook that mask every head on every segment.
+//! Verdicts on all heads, compared with transformers and a hook, which mask every head on every segment.
 //!
-//! A sweep that stops takes a share of the passes, which is read from committed results. The ratio is the speed of a masked pass compared
-//! with transformers, divided by this share; gradients count three passes per segment.
+//! A sweep that stops early needs only a share of the passes, which is read from committed results. The ratio is the speed of a masked pass
+//! relative to transformers, divided by this share; gradients count as three passes per segment.
 use std::path::Path;
 
 use records::{AblationRow, TestedRow as _, read_complete};
@@ -11,7 +11,7 @@ use crate::hook::Case;
 use crate::models::{MINILM, bert_config, classifier, smollm2, smollm2_config};
 use crate::{Context, Row};
 
-/// Segments of the committed sweep of SmolLM2, all of which have a gradient.
+/// Segments of the committed sweep of SmolLM2; a gradient was computed for each.
 const PASSAGES: f64 = 1_600.0;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
@@ -36,7 +36,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let sweep = "results/smollm2-135m-instruct/ablate-one-sample-1600.csv";
     let rows: Vec<AblationRow> = read_complete(Path::new(sweep)).unwrap();
     let samples = rows.iter().map(|row| row.sample() as f64);
-    // without stopping, all heads take the largest sample
+    // without early stopping, all heads would use the largest sample
     let fixed = rows.len() as f64 * samples.clone().fold(0.0, f64::max);
     let share = (samples.sum::<f64>() + 3.0 * PASSAGES) / fixed;
     let config = smollm2_config();

@@ -1,7 +1,7 @@
-//! Beam search over a test set, beside `generate` of transformers on the same weights, tokens, batches and threads, with the
-//! same rule for stopping; the limit of a batch is that of its longest sentence there, and each sentence has its own here.
-//! Beside CTranslate2 too, in f32 and with as many workers of one thread each, which sorts and batches on its own and
-//! stops as soon as there are enough hypotheses: so does ours there.
+//! Beam search over a test set, compared with `generate` of transformers with equal weights, tokens, batches, threads and stopping rule.
+//! There a batch's longest sentence sets the length limit; here each sentence has its own limit. Also compared with CTranslate2 in f32,
+//! with one single-threaded worker per thread here. It sorts and batches by itself and stops once there are enough hypotheses; ours uses
+//! that rule there.
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ use training::Machine;
 use crate::peer::Peer;
 use crate::{Context, Row, timed};
 
-/// Sentences of a batch, which suits both best, and of all batches.
+/// Sentences per batch, which suits both sides best, and in total.
 const BATCH: usize = 128;
 const SENTENCES: usize = 1_000;
 
@@ -47,13 +47,13 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// Who translates beside ours.
+/// A translator to compare with.
 struct Other {
     /// Name of the task in `peer.py`.
     task: &'static str,
     name: &'static str,
     wanted: f64,
-    /// Search of both, made of the subject's.
+    /// Derives the search of both sides from the setup's.
     search: fn(&BeamSearch) -> BeamSearch,
 }
 
@@ -68,12 +68,12 @@ const OTHERS: [Other; 3] = [
     },
 ];
 
-/// CTranslate2 ends a search as soon as there are enough hypotheses.
+/// CTranslate2 ends a search once there are enough hypotheses.
 fn early(search: &BeamSearch) -> BeamSearch {
     BeamSearch { stopping: Stopping::Early, ..search.clone() }
 }
 
-/// Task for `peer.py`.
+/// Returns the task for `peer.py`.
 pub fn told(
     model: &Translator,
     folder: &Path,
@@ -95,7 +95,7 @@ pub fn told(
     })
 }
 
-/// Each thread takes the longest batch that is left.
+/// Translates all batches; each thread takes the longest remaining batch.
 fn translate(search: &BeamSearch, model: &Translator, batches: &[&[Vec<u32>]], threads: usize) {
     let models: Vec<Translator> = (0..threads).map(|_| model.share().unwrap()).collect();
     let next = AtomicUsize::new(0);

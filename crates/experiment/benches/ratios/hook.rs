@@ -1,8 +1,8 @@
-//! Masking each head of a model in turn, compared with plain forward passes, and with a loop over a model of transformers with a hook
+//! Masking each head of a model in turn, compared with plain forward passes and with a loop over a transformers model that has a hook
 //! before the output projection. Language models compute the nats of each text.
 //!
-//! One batch, whose products use all threads on both sides. The other side takes equally long for every head and is timed on one head of
-//! each layer. Ours is timed on a third of the heads of each layer, which share less than all heads do.
+//! One batch is used, and both sides use all threads. The other side is timed on one head per layer, since every head takes equal time.
+//! Ours is timed on a third of the heads of each layer, which can share less work than all heads.
 use serde_json::{Value, json};
 use tch::Device;
 
@@ -13,18 +13,18 @@ use crate::peer::Peer;
 use crate::sweep::{one_by_one, together};
 use crate::{Context, Row};
 
-/// How a model is measured.
+/// A model and the ratios that it should reach.
 pub struct Case {
     pub name: &'static str,
     pub config: Value,
-    /// Texts of the batch, and the length of each in tokens.
+    /// Texts in the batch, and the length of each in tokens.
     pub texts: usize,
     pub length: u32,
-    /// On a CPU, compared with plain passes and with transformers.
+    /// Wanted ratios on a CPU, compared with plain passes and with transformers.
     pub wanted: [f64; 2],
 }
 
-/// The same on a GPU, which small batches leave idle.
+/// Wanted ratios on a GPU, which small batches leave idle.
 const WANTED_ON_GPU: [f64; 2] = [1.35, 5.0];
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
@@ -53,7 +53,7 @@ impl Case {
         row(Row { name: name("transformers with a hook"), ratio: of_peer, wanted: wanted[1] });
     }
 
-    /// Returns how many times as fast masked passes are as plain passes, and as transformers with a hook.
+    /// Returns how many times faster masked passes are than plain passes and than transformers with a hook.
     pub fn ratios<M: Timed>(&self, model: &M, context: &Context) -> (f64, Result<f64, String>) {
         let batch = model.made_up(self.texts, self.length);
         let mut heads = model.layout().heads();

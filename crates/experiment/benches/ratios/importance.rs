@@ -1,5 +1,5 @@
-//! Scoring all heads by Equation 2, beside the forward and backward pass of a training step on the same batch, on one
-//! thread as each thread of an experiment has.
+//! Importance of all heads by Equation 2, compared with the forward and backward pass of a training step on one batch. One thread, as in
+//! each worker of an experiment.
 use std::collections::BTreeSet;
 
 use core_masking::classifier::LabelledBatch;
@@ -12,7 +12,7 @@ use tch::{Kind, Tensor};
 use crate::models::{MINILM, Timed, classifier, finish};
 use crate::{Context, Row, timed};
 
-/// At most 1.3 times a training step is wanted.
+/// It should take at most 1.3 times as long as a training step.
 const WANTED: f64 = 1.0 / 1.3;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
@@ -23,13 +23,13 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     row(Row { name: name("a translator for Multi30k"), ratio: Ok(of_translator(context)), wanted: WANTED });
 }
 
-/// The same weights as leaves that require gradients.
+/// Copies the weights as leaves that require gradients.
 fn trainable(weights: &Weights) -> Weights {
     let leaf = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.copy().set_requires_grad(true));
     Weights::from_tensors(weights.iter().map(leaf))
 }
 
-/// Gradients of all weights, as a training step computes them.
+/// Computes the gradients of all weights, as a training step does.
 fn backward(loss: &Tensor, weights: &Weights) {
     let all: Vec<&Tensor> = weights.iter().map(|(_, tensor)| tensor).collect();
     for gradient in Tensor::run_backward(&[loss], &all, false, false) {
@@ -56,7 +56,7 @@ fn of_classifier(context: &Context) -> f64 {
     )
 }
 
-/// The sizes of `multi30k-en-fr`.
+/// Returns the architecture of `multi30k-en-fr`.
 pub fn multi30k() -> TranslatorConfig {
     let json = serde_json::json!({
         "model_type": "marian", "vocab_size": 8000, "d_model": 128, "encoder_layers": 6,

@@ -1,5 +1,5 @@
-//! One sentence at a time, which leaves threads little to share: by a translator 128 wide with random weights, beside `generate`
-//! of transformers, on one thread each; and on all threads while another process computes, beside the same alone.
+//! Translating one sentence at a time, which parallelises poorly, with a translator of width 128 and random weights: compared with
+//! `generate` of transformers on one thread, and on all threads while another process computes, compared with no other process.
 use std::fs;
 use std::process::{Child, Command};
 

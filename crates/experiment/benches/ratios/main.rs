@@ -1,8 +1,8 @@
-//! Speed of the project, as ratios to another way of doing the same: `just bench`.
+//! Speed of the project, as ratios to other tools or plainer computations: `just bench`.
 //!
-//! Both ways are measured in turn, A B A B, in one run; a ratio is the median over pairs of neighbours, and how many times
-//! as fast ours is, unless the row says otherwise. Rows that compare with transformers need a Python that has it
-//! (`--python`), which works on the same `--device`; CTranslate2 is for CPUs.
+//! Both ways are measured alternately in one run. A ratio is the median over pairs of neighbouring measurements, and states how many times
+//! faster ours is unless the row's name defines it differently. Rows that compare with transformers need a Python with transformers
+//! (`--python`), which computes on `--device` too; CTranslate2 is compared on CPUs only.
 #![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
 mod ablation;
 mod decide;
@@ -31,15 +31,15 @@ struct Args {
     #[arg(value_parser = MEASUREMENTS.map(|(name, _)| name))]
     only: Vec<String>,
 
-    /// Pairs that are timed, after one that warms up; an odd number
+    /// Timed pairs, after a warm-up pair; an odd number
     #[arg(long, default_value_t = 3, value_parser = odd)]
     rounds: usize,
 
-    /// Classifier that is swept in bf16 and under kinds of ablation
+    /// Classifier that is swept in bf16 and under each kind of ablation
     #[arg(long, default_value = "demo-inference")]
     classifier: std::path::PathBuf,
 
-    /// Language model that is swept under kinds of ablation
+    /// Language model that is swept under each kind of ablation
     #[arg(long, default_value = "demo-language")]
     language_model: std::path::PathBuf,
 
@@ -67,11 +67,11 @@ struct Context {
 
 /// A line of the table.
 struct Row {
-    /// Names of ours and of the other way.
+    /// Names of what is compared.
     name: String,
     /// Speed of ours as a multiple of the other's, or the reason why it is unknown.
     ratio: Result<f64, String>,
-    /// Ratio that the project wants.
+    /// Ratio that the project aims for.
     wanted: f64,
 }
 
@@ -111,12 +111,12 @@ fn main() {
 }
 
 impl Context {
-    /// Time of `theirs` as a multiple of that of `ours`; both return the seconds that they took.
+    /// Returns the time of `theirs` divided by the time of `ours`; both return the seconds that they took.
     fn ratio(&self, ours: impl FnMut() -> f64, theirs: impl FnMut() -> f64) -> f64 {
         self.ratios(ours, &mut [Box::new(theirs)])[0]
     }
 
-    /// The same for each of several others, all measured in turn.
+    /// Returns the [`ratio`](Self::ratio) for each of `theirs`, all measured in turn.
     fn ratios(&self, mut ours: impl FnMut() -> f64, theirs: &mut [Box<dyn FnMut() -> f64 + '_>]) -> Vec<f64> {
         let mut round = || -> Vec<f64> {
             let ours = ours();

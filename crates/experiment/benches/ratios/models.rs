@@ -1,4 +1,4 @@
-//! Models of well-known sizes, with random weights, and texts for them.
+//! Models of well-known sizes with random weights, and synthetic texts.
 use core_masking::classifier::Inputs;
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, PredictionBatch, Window};
@@ -7,7 +7,7 @@ use core_masking::{ModelDropout, Trunk};
 use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// Name, layers, heads and d_model; d_ff is 4 times as wide.
+/// Name, layers, heads and d_model; d_ff is 4 · d_model.
 pub type Size = (&'static str, i64, i64, i64);
 
 pub const MINILM: Size = ("MiniLM", 6, 12, 384);
@@ -15,19 +15,19 @@ pub const BERT_BASE: Size = ("BERT base", 12, 12, 768);
 
 /// A model that is timed.
 pub trait Timed: GatedModel {
-    /// Texts, ready to be read.
+    /// A batch of tokenized texts.
     type Batch;
 
-    /// As many made-up texts, each of that length in tokens.
+    /// Returns a batch of synthetic texts of this length in tokens.
     fn made_up(&self, texts: usize, length: u32) -> Self::Batch;
 
-    /// Outputs of the model for a batch.
+    /// Returns the outputs of the model for a batch.
     fn output(&self, batch: &Self::Batch, gates: &Gates) -> Tensor;
 
-    /// All layers at all positions, as a model without this project's short cuts computes them.
+    /// Runs all layers at all positions, without this project's shortcuts.
     fn plain(&self, batch: &Self::Batch, gates: &Gates) -> Tensor;
 
-    /// Outputs for a batch under each of `sets`, and the trunk for the next call; `together` of them are rows
+    /// Returns the outputs for a batch under each of `sets`, and the prefix cache for the next call. `together` sets are evaluated as rows
     /// of one batch.
     fn swept(
         &self,
@@ -37,7 +37,7 @@ pub trait Timed: GatedModel {
         trunk: Option<Trunk>,
     ) -> (Vec<Tensor>, Trunk);
 
-    /// Multiply-adds of [`output`](Self::output) for a text of that length.
+    /// Returns the multiply-adds of [`output`](Self::output) for a text of this length.
     fn work(&self, length: u32) -> f64;
 }
 
@@ -75,12 +75,12 @@ impl Timed for Classifier {
     }
 }
 
-/// A language model makes the nats of each text.
+/// The output of a language model is the nats of each text.
 impl Timed for LanguageModel {
     type Batch = PredictionBatch;
 
     fn made_up(&self, texts: usize, length: u32) -> PredictionBatch {
-        let tokens = tokens(length + 1); // the last one is predicted alone
+        let tokens = tokens(length + 1); // the last one is predicted only
         self.batch(&vec![Window { tokens: &tokens, context: 1 }; texts]).unwrap()
     }
 
@@ -108,7 +108,7 @@ impl Timed for LanguageModel {
     }
 }
 
-/// A BERT, in the words of its `config.json`, as transformers reads them too.
+/// Returns the `config.json` of a BERT, which transformers reads as well.
 pub fn bert_config((_, layers, heads, width): Size) -> Value {
     json!({
         "model_type": "bert", "vocab_size": 1000, "hidden_size": width, "num_hidden_layers": layers,
@@ -122,7 +122,7 @@ pub fn classifier(size: Size, device: Device) -> Classifier {
     Classifier::random(config, 1, (Kind::Float, device)).unwrap()
 }
 
-/// The smallest GPT-2.
+/// Returns the configuration of the smallest GPT-2.
 pub fn gpt2_config() -> Value {
     json!({
         "model_type": "gpt2", "vocab_size": 50_257, "hidden_size": 768, "num_hidden_layers": 12,
@@ -135,7 +135,7 @@ pub fn gpt2(device: Device) -> LanguageModel {
     language_model(&GPT2, gpt2_config(), device)
 }
 
-/// SmolLM2 of 135 million parameters, whose heads share keys and values by threes.
+/// Returns the configuration of SmolLM2 135M, in which groups of three heads share keys and values.
 pub fn smollm2_config() -> Value {
     json!({
         "model_type": "llama", "vocab_size": 49_152, "hidden_size": 576, "num_hidden_layers": 30,
@@ -148,7 +148,7 @@ pub fn smollm2(device: Device) -> LanguageModel {
     language_model(&LLAMA, smollm2_config(), device)
 }
 
-/// A small Llama with two heads in each group.
+/// Returns a small Llama with two heads in each group.
 pub fn llama(device: Device) -> LanguageModel {
     let json = json!({
         "model_type": "llama", "vocab_size": 8_000, "hidden_size": 512, "num_hidden_layers": 8,
@@ -167,7 +167,7 @@ fn tokens(length: u32) -> Vec<u32> {
     (0..length).map(|place| 1 + place * 7 % 900).collect()
 }
 
-/// Waits for a GPU.
+/// Waits until a GPU has finished.
 pub fn finish(output: &Tensor) {
     let _ = output.sum(None).double_value(&[]);
 }

@@ -1,6 +1,6 @@
-//! A translator of opus-mt's size with random weights, as an experiment translates with it: default settings, on the first
-//! sentences of NTREX, beside `generate` of transformers on the same folder and sentences in batches of 16. Also what
-//! it takes of the memory that it may.
+//! A translator of opus-mt's size with random weights, as an experiment translates with it: default settings, on the first sentences of
+//! NTREX, compared with `generate` of transformers on this folder and these sentences in batches of 16. Also compares its peak memory with
+//! the memory limit.
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const SENTENCES: usize = 60;
 const SOURCE: &str = "ntrex/newstest2019-src.eng.txt";
 const TARGET: &str = "ntrex/newstest2019-ref.fra.txt";
 const PIECES: &str = "crates/core-masking/tests/fixtures/tiny-marian";
-/// Where the folder stays for the next time: 300 MB.
+/// Folder that is kept for later runs (300 MB).
 const FOLDER: &str = "target/bench/opus-size";
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
@@ -41,7 +41,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     row(Row { name: "  memory that it may take, beside its peak".to_owned(), ratio: room, wanted: 1.0 });
 }
 
-/// Makes the folder and starts the other side on it.
+/// Starts the other side, which makes the folder.
 fn prepare(context: &Context, machine: &Machine) -> Result<Peer, String> {
     let path = machine.data.join(SOURCE);
     let text = fs::read_to_string(&path).map_err(|_| "get NTREX with `just fetch ntrex`".to_owned())?;
@@ -63,7 +63,7 @@ fn open(machine: &Machine) -> Box<dyn Subject> {
     Description::read(&path).unwrap().open(machine, Path::new("results")).unwrap()
 }
 
-/// Of computations and model together.
+/// Returns the memory limit in bytes, including the model.
 fn bound(machine: &Machine) -> u64 {
     match machine.memory {
         Memory::WithModel(bytes) => bytes,
@@ -73,7 +73,7 @@ fn bound(machine: &Machine) -> u64 {
     }
 }
 
-/// The most memory that this process has ever held, in bytes, as Linux tells it.
+/// Returns the peak memory of this process in bytes, as Linux reports it.
 fn peak() -> Result<u64, String> {
     let status =
         fs::read_to_string("/proc/self/status").map_err(|error| format!("/proc/self/status: {error}"))?;

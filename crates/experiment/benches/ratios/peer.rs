@@ -1,4 +1,4 @@
-//! transformers in a Python process of its own, which works when it is told to.
+//! transformers in a separate Python process, which does its task whenever it is asked.
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Context;
 
-/// `peer.py` at work.
+/// A running `peer.py`.
 pub struct Peer {
     process: Child,
     input: ChildStdin,
@@ -14,19 +14,19 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with a task, on the device that ours is on.
+    /// Starts it with a task, on our device.
     ///
     /// # Errors
-    /// In words, if there is no such Python, it lacks a package, or does the task on a CPU alone.
+    /// A message if Python or a package is missing, or the task runs on CPUs only.
     pub fn start(context: &Context, mut task: Value) -> Result<Self, String> {
         let python = &context.args.python;
         task["device"] = context.machine.device_name().into();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/ratios/peer.py");
         let mut process = Command::new(python)
             .arg(script)
-            .env_remove("LD_LIBRARY_PATH") // torch of Python has libraries of its own
+            .env_remove("LD_LIBRARY_PATH") // Python's torch brings its own libraries
             .env_remove("LD_PRELOAD")
-            .env_remove("OMP_WAIT_POLICY") // and waits as it does for its users
+            .env_remove("OMP_WAIT_POLICY") // keeps the default that its users have
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -47,7 +47,7 @@ impl Peer {
     }
 
     fn ask(&mut self, line: &str) -> String {
-        // what a process that has ended says is nothing
+        // a process that has ended yields an empty answer below
         let _ = writeln!(self.input, "{line}");
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();

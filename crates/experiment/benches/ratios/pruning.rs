@@ -1,11 +1,11 @@
-//! Half of the heads removed for real: the speed that is measured, beside the one that multiply-adds predict.
+//! Half of the heads removed from the weights: measured speed, compared with the speed predicted from multiply-adds.
 use core_masking::{Gates, HeadSet, Removal};
 use tch::no_grad;
 
 use crate::models::{BERT_BASE, MINILM, Timed, classifier, finish, llama};
 use crate::{Context, Row, timed};
 
-/// Tokens of each text.
+/// Tokens per text.
 const LENGTH: u32 = 128;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
@@ -18,8 +18,8 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     halve(context, row, "half of the groups of a Llama", &llama(device), Removal::Uniform);
 }
 
-/// Times a model beside itself without every other head or, where heads share keys and values, every other group, so that
-/// each layer keeps half of its own.
+/// Times a model against a copy without every other head, or every other group if heads share keys and values, so that each layer keeps
+/// half of its heads.
 fn halve<M: Timed>(context: &Context, row: &mut dyn FnMut(Row), what: &str, model: &M, removal: Removal) {
     let layout = model.layout();
     let mut heads = layout.heads();

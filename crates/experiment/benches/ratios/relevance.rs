@@ -1,5 +1,5 @@
-//! Relevance of all heads beside a forward pass of the same text or pair, on one thread and in double precision, as `relevance`
-//! computes. Of a pair it is that for each token of the target.
+//! Relevance of all heads compared with a forward pass of the text or pair, on one thread and in double precision, as `relevance` computes
+//! it. For a pair this includes the relevance for each target token.
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::PairBatch;
 use core_masking::{GatedModel, Gates, ModelDropout, Translator};
@@ -9,7 +9,7 @@ use crate::importance::multi30k;
 use crate::models::{MINILM, Timed, classifier};
 use crate::{Context, Row, timed};
 
-/// At most 20 forward passes are wanted.
+/// It should take at most as long as 20 forward passes.
 const WANTED: f64 = 1.0 / 20.0;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {

@@ -1,8 +1,8 @@
-//! Masking each head in turn: head sets that share what they have in common, beside one at a time.
+//! Masking each head in turn: head sets that share work, compared with one at a time.
 //!
-//! One by one is the plain forward pass of each set: all layers at all positions. It is timed on one head of each layer,
-//! since all heads of a layer cost it the same. One batch, one thread, as each thread of an experiment has; on a GPU all heads
-//! of a layer are rows of one batch.
+//! One at a time means a plain forward pass for each set, through all layers at all positions. It is timed on one head per layer because
+//! the heads of a layer take equal time. One batch and one thread, as in each worker of an experiment; on a GPU all heads of a layer are
+//! rows of one batch.
 use core_masking::{GatedModel, Gates, HeadId, HeadSet};
 use tch::{Device, no_grad};
 
@@ -21,7 +21,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// Seconds for each head: one of each layer is masked, in a pass of its own.
+/// Returns the seconds per head; one head of each layer is masked, in separate passes.
 pub fn one_by_one<M: Timed>(model: &M, batch: &M::Batch) -> f64 {
     let layout = model.layout();
     let mut heads = layout.heads();
@@ -35,7 +35,7 @@ pub fn one_by_one<M: Timed>(model: &M, batch: &M::Batch) -> f64 {
     seconds / heads.len() as f64
 }
 
-/// Seconds for each of these heads, layer by layer as a subject evaluates them.
+/// Returns the seconds per head if heads are evaluated layer by layer, as in an experiment.
 pub fn together<M: Timed>(model: &M, batch: &M::Batch, heads: &[HeadId]) -> f64 {
     let is_on_cpu = model.options().1 == Device::Cpu;
     let mut trunk = None;

@@ -1,4 +1,4 @@
-//! Training from text to model, beside the optimiser steps alone of the same model in eager PyTorch.
+//! Training from text to model, compared with the bare optimiser steps of an equal model in eager PyTorch.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use training::Machine;
 use crate::peer::Peer;
 use crate::{Context, Row, timed};
 
-/// Words of a line.
+/// Words per line.
 const LENGTH: usize = 20;
 
 const SYLLABLES: [&str; 15] =
@@ -108,7 +108,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// A subject in a folder of its own.
+/// A setup in a temporary folder.
 struct Trained {
     folder: TempDir,
     machine: Machine,
@@ -128,20 +128,20 @@ impl Trained {
         Self { folder, machine }
     }
 
-    /// Trains anew; returns the model's folder.
+    /// Trains from scratch; returns the model's folder.
     fn train(&self) -> PathBuf {
         let description = Description::read(&self.folder.path().join("made-up.toml")).unwrap();
         description.train(&self.machine, &self.folder.path().join("results"), true).unwrap()
     }
 
-    /// Steps of the epoch: the second column of its row.
+    /// Returns the number of steps of the epoch, the second column of its row.
     fn steps(&self) -> usize {
         let curve = fs::read_to_string(self.folder.path().join("results/made-up/training.csv")).unwrap();
         curve.lines().nth(1).unwrap().split(',').nth(1).unwrap().parse().unwrap()
     }
 }
 
-/// Lines of made-up words, some of which are frequent.
+/// Returns lines of synthetic words, some of which are frequent.
 fn text(lines: usize) -> Vec<String> {
     let mut state = 1_u64;
     let mut next = move || {
@@ -155,7 +155,7 @@ fn text(lines: usize) -> Vec<String> {
     (0..lines).map(|_| (0..LENGTH).map(|_| word()).collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Mean tokens of a line.
+/// Returns the mean number of tokens per line.
 fn mean(lines: &[String], tokens: impl Fn(&String) -> usize) -> usize {
     lines.iter().map(tokens).sum::<usize>() / lines.len()
 }

@@ -1,4 +1,4 @@
-//! Heads that each order masks, and the cost of choosing them.
+//! Heads that each ranking or search masks, and the cost of choosing them.
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -15,26 +15,22 @@ use crate::error::Error;
 use crate::measured::MeasuredRows;
 use crate::order::{Estimate, Oracle, random_order};
 
-/// Number of heads up to which greedy-forward is among all possible orders: it scores about half as many sets as the square of the
-/// number.
+/// Maximum number of heads for which greedy-forward is offered by default: it scores about half the square of this number of head sets.
 const MOST_GREEDY: usize = 100;
 
-/// Heads that a step masks.
+/// Heads that a step masks, and how they were chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// The heads.
+    /// Masked heads.
     pub masked: HeadSet,
     /// Cost of choosing them; `None` if costs are not compared.
     pub cost: Option<Cost>,
-    /// Score of a search on its split.
+    /// Score that a search reached on its own split.
     pub search_score: Option<f64>,
 }
 
 impl Chosen {
-    /// What a row stores of a choice.
-    ///
-    /// # Errors
-    /// If the row names a head that cannot be.
+    /// Reads a choice back from its row.
     pub fn of_row(row: &CurveRow) -> Result<Self, Error> {
         let cost = row.forward.map(|_| row.cost());
         Ok(Self { masked: row.masked_heads.parse()?, cost, search_score: row.search_score })
@@ -45,7 +41,7 @@ impl Chosen {
 pub struct Chooser<'a> {
     /// Arguments of the run.
     pub shared: &'a SharedArgs,
-    /// Arguments of searches.
+    /// Arguments of the searches.
     pub selectors: &'a SelectorArgs,
     /// The setup.
     pub description: &'a Description,
@@ -55,35 +51,32 @@ pub struct Chooser<'a> {
     pub subject: &'a dyn Subject,
     /// Segments on which heads are ranked; `None` if no order needs them.
     pub estimate: Option<&'a Estimate>,
-    /// Segments on which heads are masked one at a time for the oracle.
+    /// Segments for the oracle, on which heads are masked one at a time.
     pub oracle_on: Scored,
     /// Segments on which searches score head sets.
     pub search_on: Scored,
-    /// Orders of this run: what they are made of is measured together.
+    /// Rankings and searches of this run; criteria that they share are measured together.
     pub orders: Vec<Order>,
-    /// Ranks heads again after each step, on the model with the masked heads.
+    /// Ranks heads again after each step, with the heads chosen so far masked.
     pub recompute: bool,
     /// Records the cost of choices.
     pub costs: bool,
-    /// What has been measured so far.
+    /// Measurements made so far.
     pub known: Known,
 }
 
-/// What has been measured to choose heads.
+/// Measurements made so far to choose heads.
 #[derive(Default)]
 pub struct Known {
     segments: OnceCell<usize>,
     measured: RefCell<BTreeMap<Measure, HeadScores>>,
-    /// Measures that were computed together, with the duration in seconds.
+    /// Criteria that were measured together, with the duration in seconds.
     pub(super) passes: RefCell<Vec<(BTreeSet<Measure>, f64)>>,
-    /// Duration of the last choice in seconds, including earlier passes that it shares; `None` if unknown.
+    /// Duration of the last choice in seconds, including shared earlier passes; `None` if unknown.
     pub(super) seconds: Cell<Option<f64>>,
 }
 
-/// Returns the orders that the setup can provide for this many heads, and says which are left out.
-///
-/// # Errors
-/// If the split of the estimate is at fault.
+/// Returns the rankings and searches that are possible for the setup and this many heads, and reports those left out.
 pub fn possible_orders(
     (description, subject, machine): (&Description, &dyn Subject, &Machine),
     estimate: &Estimate,
@@ -109,7 +102,7 @@ pub fn possible_orders(
     Ok(Order::all().iter().copied().filter(is_possible).collect())
 }
 
-/// The measured order that an order is, or starts from.
+/// Returns the criterion that an order measures or starts from.
 fn first_measured(order: Order) -> Option<Order> {
     match order {
         Order::Recomputed | Order::GreedyForward | Order::Swap => Some(Order::Importance),
@@ -117,7 +110,7 @@ fn first_measured(order: Order) -> Option<Order> {
     }
 }
 
-/// Relevance of heads for at most this many of the segments that heads are ranked on.
+/// Computes the relevance of heads on at most this many of the segments that heads are ranked on.
 fn relevance(
     (description, subject): (&Description, &dyn Subject),
     on: &Scored,
@@ -129,10 +122,7 @@ fn relevance(
 }
 
 impl<'a> Chooser<'a> {
-    /// Segments and settings by which heads are ranked.
-    ///
-    /// # Errors
-    /// If no order of the run has needed them.
+    /// Returns the segments and settings for ranking heads, or an error if no order of the run needed them.
     pub fn estimate(&self) -> Result<&Estimate, Error> {
         self.estimate.ok_or_else(|| Error::input("heads cannot be ranked without --estimate-on"))
     }
@@ -144,10 +134,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// The heads that a ranking masks at each of these steps.
-    ///
-    /// # Errors
-    /// If the split on which heads are ranked is at fault, or lacks what the order needs.
+    /// Returns the heads that a ranking masks at each of these steps.
     pub fn ranked(&self, curve: &Curve<'_>, steps: &[Step]) -> Result<Vec<Chosen>, Error> {
         let (begin, earlier) = (Instant::now(), self.known.passes.borrow().len());
         let none = HeadSet::none();
@@ -157,7 +144,7 @@ impl<'a> Chooser<'a> {
             Chosen { masked, cost, search_score: None }
         };
         let chosen: Vec<Chosen> = match curve.order {
-            // all of them, whatever a layer must keep
+            // the floor masks all heads, even those that --keep-at-least would keep
             Order::Floor => vec![chosen(curve.pool.heads.iter().copied().collect())],
             Order::FisherRearranged => {
                 self.fisher_rearranged(curve, steps)?.into_iter().map(chosen).collect()
@@ -177,7 +164,7 @@ impl<'a> Chooser<'a> {
         Ok(chosen)
     }
 
-    /// Duration of a choice by itself, in seconds: passes that an earlier order made and that this one would have to make count, too.
+    /// Returns the duration of a choice in seconds, including passes made for an earlier order that this one would have needed itself.
     /// `None` for oracles, whose scores `ablate-one` may have measured before.
     pub(super) fn seconds(&self, order: Order, earlier: usize, begin: Instant) -> Option<f64> {
         let own = begin.elapsed().as_secs_f64();
@@ -195,7 +182,7 @@ impl<'a> Chooser<'a> {
         self.recompute && order.is_measured() || order == Order::Recomputed
     }
 
-    /// The pool's heads that are not masked, those to be masked first in front.
+    /// Returns the pool's open heads in the order in which they are to be masked.
     fn ranking(&self, curve: &Curve<'_>, masked: &HeadSet) -> Result<Vec<HeadId>, Error> {
         let pool = curve.pool;
         let scores = match curve.order {
@@ -219,7 +206,7 @@ impl<'a> Chooser<'a> {
         Ok(pool.order(&scores))
     }
 
-    /// The heads from the last that the curve masks to the first.
+    /// Returns all heads in the reverse of the order in which the curve masks them.
     ///
     /// - `order`: ranking on the full model
     fn reversed(&self, curve: &Curve<'_>, mut order: Vec<HeadId>) -> Result<Vec<HeadId>, Error> {
@@ -233,13 +220,13 @@ impl<'a> Chooser<'a> {
             sequence.extend(order.iter().filter(|&&id| next.contains(id) && !masked.contains(id)));
             masked = next;
         }
-        // Heads that a layer must keep are the last of all.
+        // Heads that a layer must keep come last.
         sequence.extend(order.iter().filter(|&&id| !masked.contains(id)));
         sequence.reverse();
         Ok(sequence)
     }
 
-    /// The heads at each step, ranked again on the model with the heads of the steps before masked.
+    /// Returns the heads of each step, ranking again before each step with the heads chosen so far masked.
     fn recomputed(
         &self,
         curve: &Curve<'_>,
@@ -262,7 +249,7 @@ impl<'a> Chooser<'a> {
         steps.iter().map(&mut choose).collect()
     }
 
-    /// Scores of the heads of the full model. Measures that take the same passes are measured together, once.
+    /// Returns the scores of the heads of the full model. Criteria that share passes are measured together, once.
     pub(super) fn scores(&self, order: Order) -> Result<HeadScores, Error> {
         let estimate = self.estimate()?;
         let ingredients = estimate.ingredients(order);
@@ -283,7 +270,7 @@ impl<'a> Chooser<'a> {
         Ok(estimate.score(order, &known))
     }
 
-    /// The heads with the smallest Fisher information by batches at each step, exchanged within each module.
+    /// Returns the heads of each step by smallest batch Fisher information, rearranged within each module.
     fn fisher_rearranged(&self, curve: &Curve<'_>, steps: &[Step]) -> Result<Vec<HeadSet>, Error> {
         let (measure, none) = (Measure::FisherBatches, HeadSet::none());
         let found = self.subject.measure(&self.estimate()?.on, &none, &BTreeSet::from([measure]))?;
@@ -305,18 +292,18 @@ impl<'a> Chooser<'a> {
         Ok(heads.iter().map(|&id| (id, share(id))).collect())
     }
 
-    /// The score that is lost without each head, from results of `ablate-one`, which are measured where they are missing.
+    /// Returns the loss of score without each head, from results of `ablate-one`; missing rows are measured.
     fn oracle(&self, heads: &[HeadId], ablation: Option<Ablation>) -> Result<HeadScores, Error> {
         let on = self.oracle_on.clone();
         let on = if let Some(ablation) = ablation { on.under(ablation) } else { on };
-        // A sweep of all heads serves other experiments too; where costs are compared, others are not measured.
+        // A sweep of all heads serves other experiments too. If costs are compared, only the curve's heads are measured.
         let measured = if self.costs { heads.to_vec() } else { self.subject.layout().heads() };
         let with = (self.shared, self.machine);
         let scores = Oracle::measured(&on, &measured, (self.description, self.subject), with)?.scores(heads);
         scores.ok_or_else(|| Error::input("ablate-one has no row for a head"))
     }
 
-    /// Cost of a ranking, if costs are recorded.
+    /// Returns the cost of a ranking; `None` if costs are not recorded.
     fn ranking_cost(&self, curve: &Curve<'_>) -> Result<Option<Cost>, Error> {
         if !self.costs {
             return Ok(None);
@@ -325,7 +312,7 @@ impl<'a> Chooser<'a> {
         let heads = curve.pool.heads.len();
         Ok(Some(match curve.order {
             Order::Random | Order::Floor => Cost::default(),
-            // the full model, each head, and the texts of the means
+            // the full model, each head, and the segments for the means
             Order::Oracle => forward((heads + 1) * self.segments()?),
             Order::OracleMean => forward((heads + 2) * self.segments()?),
             Order::Relevance => {
@@ -336,7 +323,7 @@ impl<'a> Chooser<'a> {
         }))
     }
 
-    /// Cost of ranking all heads once by a measure.
+    /// Returns the cost of ranking all heads once by a criterion.
     pub(super) fn pass(&self, order: Order) -> Result<Cost, Error> {
         let is_forward =
             |measure: Measure| !measure.is_gradient() && measure.entry().needs != Needs::Measures;
@@ -345,7 +332,7 @@ impl<'a> Chooser<'a> {
         Ok(Cost { forward, backward, updates: 0 })
     }
 
-    /// Number of segments that heads are ranked on.
+    /// Returns the number of segments that heads are ranked on.
     fn segments(&self) -> Result<usize, Error> {
         if let Some(&known) = self.known.segments.get() {
             return Ok(known);

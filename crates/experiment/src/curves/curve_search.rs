@@ -1,4 +1,4 @@
-//! Searches for the heads of a curve: by the scores of head sets, or by training gates.
+//! Searches for the heads of a curve, by scoring head sets or by training gates.
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -11,22 +11,19 @@ use super::choose::{Chooser, Chosen};
 use super::{Curve, Search, Step};
 use crate::error::Error;
 
-/// A search for the heads of a curve, step by step.
+/// A search for the heads of a curve, one step at a time.
 pub struct CurveSearch<'a> {
     chooser: &'a Chooser<'a>,
     curve: &'a Curve<'a>,
     /// The pool's heads by increasing importance.
     order: Vec<HeadId>,
-    /// The split that head sets are scored on; opened by the first search.
+    /// Scores head sets on the search split; opened by the first search.
     evaluator: Option<Box<dyn Evaluator + 'a>>,
     seconds: Option<f64>,
 }
 
 impl<'a> CurveSearch<'a> {
-    /// Ranks the heads that a search by scores starts from.
-    ///
-    /// # Errors
-    /// If a split is at fault.
+    /// Prepares a search; a search by score starts from a ranking by importance.
     pub fn new(chooser: &'a Chooser<'a>, curve: &'a Curve<'a>) -> Result<Self, Error> {
         if curve.order.is_trained() {
             return Ok(Self { chooser, curve, order: Vec::new(), evaluator: None, seconds: Some(0.0) });
@@ -37,12 +34,9 @@ impl<'a> CurveSearch<'a> {
         Ok(Self { chooser, curve, order, evaluator: None, seconds })
     }
 
-    /// The heads of a step.
+    /// Chooses the heads of a step.
     ///
-    /// - `before`: heads of the step before
-    ///
-    /// # Errors
-    /// If a split is at fault, or gates cannot be trained.
+    /// - `before`: heads of the previous step
     pub fn choose(&mut self, step: Step, before: Option<&Chosen>) -> Result<Chosen, Error> {
         let begin = Instant::now();
         let chosen = if step.masked == 0 {
@@ -61,7 +55,7 @@ impl<'a> CurveSearch<'a> {
         Ok(chosen)
     }
 
-    /// The heads that a search by the scores of sets ends with; it starts from importance.
+    /// Searches by score, starting from the ranking by importance.
     fn searched(&mut self, count: usize, before: Option<&Chosen>) -> Result<Chosen, Error> {
         let (Chooser { subject, search_on, selectors, shared, .. }, curve) = (self.chooser, self.curve);
         let evaluator = match self.evaluator.take() {
@@ -98,7 +92,7 @@ impl<'a> CurveSearch<'a> {
         Ok(Chosen { masked, cost, search_score })
     }
 
-    /// The heads whose gates are closed after a training for this number, in which nothing else is trained, and its duration in seconds.
+    /// Trains only the gates, for this number of masked heads; returns the heads whose gates closed, and the duration in seconds.
     fn trained(&self, count: usize) -> Result<(Chosen, f64), Error> {
         let (Chooser { subject, description, selectors, shared, machine, .. }, curve) =
             (self.chooser, self.curve);
@@ -113,8 +107,8 @@ impl<'a> CurveSearch<'a> {
         } else {
             Closing::Subset { open, straight_through: curve.order == Order::SubsetStraight }
         };
-        // Differs from Li et al. (2021), who use 0.5 for BERT and 0.2 for a translator: in the 119 updates of an epoch of `demo-language`
-        // that is no better for draws (2.676 nats with 8 of 32 heads, 2.663 at 0.05), and worse straight through (2.961, 2.833).
+        // Differs from Li et al. (2021), who use 0.5 for BERT and 0.2 for a translator. In the 119 updates of an epoch of `demo-language`,
+        // 0.5 is no better for sampled subsets (2.676 nats with 8 of 32 heads, 2.663 at 0.05), and worse straight through (2.961, 2.833).
         let learning_rate = GATE_RATE;
         let tuning = FineTuning {
             name: format!("{}-{open}", curve.order),

@@ -1,5 +1,5 @@
-//! Pruning curves: more and more heads are masked, in the order of a ranking or as a search chooses them (Michel et al. 2019, Section 4.2,
-//! Figures 3, 4 and 6). Each step may be repaired, up to further training.
+//! Pruning curves: heads are masked step by step, by a ranking or a search (Michel et al. 2019, Section 4.2, Figures 3, 4 and 6). The model
+//! of each step may be repaired, for example by further training.
 mod choose;
 mod curve_search;
 mod rearrange;
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::measured::{MeasuredRows, RowPlan, RowSet};
 use crate::pool::Pool;
 
-/// A ranking of the heads of a pool, or a search among them.
+/// A curve: the heads of a pool, and a ranking or search that masks them.
 #[derive(Debug, Clone, Copy)]
 pub struct Curve<'a> {
     /// The heads that can be masked.
@@ -39,7 +39,7 @@ pub struct Curve<'a> {
 /// A step of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Number of the step in files; no head is masked at step 0, except on the floor.
+    /// Number of the step in files; step 0 masks no head, except on the floor.
     pub place: usize,
     /// Number of masked heads.
     pub masked: usize,
@@ -48,17 +48,17 @@ pub struct Step {
 /// Steps that have a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steps {
-    /// All, from the full model to all heads.
+    /// All steps, from the full model to all heads masked.
     All,
-    /// Those that mask some heads, but not all; with further training also the fine-tuned baseline.
+    /// Steps that mask some heads but not all; with further training also the fine-tuned baseline.
     Inner,
-    /// All up to this percentage of the heads; of [`Order::Swap`] the last of these and the full model.
+    /// Steps that mask at most this percentage of the heads; for [`Order::Swap`] only the full model and the last of these.
     UpTo(u64),
 }
 
 impl<'a> Curve<'a> {
-    /// All curves of these orders over a pool: one for each seed of the random order, and the complement of rankings where `complement`
-    /// asks for it. The complement of a random order would be another random order, and a search has none.
+    /// Returns all curves of these orders over a pool: one per seed of the random order, and also the complement of each ranking for which
+    /// `complement` is true. A random order has no complement because that would be another random order; a search has none either.
     pub fn all(
         pool: &'a Pool,
         orders: &[Order],
@@ -78,17 +78,17 @@ impl<'a> Curve<'a> {
         orders.iter().flat_map(of_order).collect()
     }
 
-    /// The row of a pool in which all heads are masked.
+    /// Returns the curve with a single row, in which all heads of a pool are masked.
     pub fn floor(pool: &'a Pool) -> Self {
         Self { pool, order: Order::Floor, seed: None, complement: false }
     }
 
-    /// Its name in result files.
+    /// Returns its name in result files.
     pub fn id(&self) -> CurveId {
         CurveId { order_seed: self.seed, complement: self.complement, ..self.pool.curve(self.order) }
     }
 
-    /// The steps that have a row.
+    /// Returns the steps that have a row.
     pub fn steps(&self, steps: Steps, repair: Option<Repair>) -> Vec<Step> {
         let heads = self.pool.heads.len();
         if self.order == Order::Floor {
@@ -116,7 +116,7 @@ impl<'a> Curve<'a> {
         }
     }
 
-    /// The row of a step, without scores.
+    /// Returns the row of a step, without scores.
     fn row(&self, step: Step, masked: &HeadSet, metric: MetricName, repair: Option<Repair>) -> CurveRow {
         CurveRow {
             repair,
@@ -127,13 +127,11 @@ impl<'a> Curve<'a> {
     }
 }
 
-/// Refuses to continue a curve whose heads come from another ranking than now, such as an oracle that was measured again.
+/// Refuses to continue a curve if the stored row masked other heads than the curve would mask now, for example because the oracle was
+/// measured again.
 ///
 /// - `stored`: masked heads of the row in the file
-/// - `now`: heads that the step masks now; `None` if the curve has no such step any more
-///
-/// # Errors
-/// If they differ.
+/// - `now`: heads that the step masks now; `None` if the curve no longer has this step
 pub fn check_heads(row: &impl TestedRow, stored: &str, now: Option<&HeadSet>) -> Result<(), Error> {
     match now {
         Some(now) if now.names() == stored => Ok(()),
@@ -144,17 +142,17 @@ pub fn check_heads(row: &impl TestedRow, stored: &str, now: Option<&HeadSet>) ->
     }
 }
 
-/// What all curves of a run share.
+/// Settings shared by all curves of a run.
 pub struct Curves<'a> {
     /// Ranks heads and searches for them.
     pub chooser: Chooser<'a>,
-    /// Segments that are scored.
+    /// Segments to score.
     pub scored: Scored,
     /// Steps that have a row.
     pub steps: Steps,
-    /// Repairs that are compared; `None` for models that are scored as they are, in files that compare no repairs.
+    /// Repairs to compare; `[None]` if models are scored without repair.
     pub repairs: Vec<Option<Repair>>,
-    /// Maximum number of segments that kept heads are rescaled on.
+    /// Maximum number of segments for fitting the least-squares repair.
     pub fit_limit: usize,
     /// Further training.
     pub retraining: Option<Retraining<'a>>,
@@ -169,7 +167,7 @@ impl Curves<'_> {
         self.subject().metric(&self.scored.split).name()
     }
 
-    /// The rows of these curves: each curve with each repair is a family of tests.
+    /// Returns the rows of these curves. Each curve with each repair is one family of tests.
     pub fn plan(&self, curves: &[Curve<'_>]) -> RowPlan {
         let mut plan = RowPlan::default();
         for (curve, &repair) in
@@ -179,7 +177,7 @@ impl Curves<'_> {
             let rows: Vec<CurveRow> =
                 rows.map(|step| curve.row(step, &HeadSet::none(), self.metric(), repair)).collect();
             let Some(first) = rows.first() else { continue };
-            let is_open = matches!(self.steps, Steps::UpTo(_)); // another run may go further
+            let is_open = matches!(self.steps, Steps::UpTo(_)); // another run may add steps
             plan.families.insert(first.family(), if is_open { 0 } else { rows.len() });
             for row in &rows {
                 let place = plan.places.len();
@@ -189,13 +187,10 @@ impl Curves<'_> {
         plan
     }
 
-    /// Measures the steps of these curves that have no row yet. Head sets that several rankings share are scored once; each step of a
-    /// search is scored as soon as it is found, so that a killed run goes on from there.
-    ///
-    /// # Errors
-    /// If heads cannot be ranked, a model cannot be repaired, a split is at fault, or the file cannot be written.
+    /// Measures the steps of these curves that have no row yet. A head set that several rankings share is scored once. Each step of a
+    /// search is scored as soon as it is found, so that a killed run can resume there.
     pub fn measure(&self, curves: &[Curve<'_>], rows: &mut MeasuredRows<CurveRow>) -> Result<(), Error> {
-        // Equal heads of two scopes are trained further in another part of the model.
+        // Further training depends on the scope, so curves of two scopes share no head sets.
         let together = |one: &Curve<'_>, other: &Curve<'_>| {
             let is_cheap = !one.order.is_search() && !other.order.is_search();
             is_cheap && !self.chooser.costs && one.pool.scope == other.pool.scope
@@ -210,7 +205,7 @@ impl Curves<'_> {
         Ok(())
     }
 
-    /// The repairs for which one of these steps has no row yet.
+    /// Returns the repairs for which one of these steps has no row yet.
     fn due(&self, curve: &Curve<'_>, steps: &[Step], rows: &MeasuredRows<CurveRow>) -> Vec<Option<Repair>> {
         let is_due = |repair: &Option<Repair>| {
             let own = curve.steps(self.steps, *repair).into_iter().filter(|step| steps.contains(step));
@@ -220,7 +215,7 @@ impl Curves<'_> {
         self.repairs.iter().copied().filter(is_due).collect()
     }
 
-    /// All steps that a curve has with some repair.
+    /// Returns all steps that a curve has with any of the repairs.
     fn all_steps(&self, curve: &Curve<'_>) -> Vec<Step> {
         let mut steps: Vec<Step> =
             self.repairs.iter().flat_map(|&repair| curve.steps(self.steps, repair)).collect();
@@ -259,7 +254,7 @@ impl Curves<'_> {
         let mut search = None;
         let (mut before, mut is_whole) = (None, true);
         for step in steps {
-            // Rows of another repair have the same heads.
+            // Rows of all repairs share their heads.
             let found = rows.rows().find(|row| row.curve() == curve.id() && row.step == step.place);
             let chosen = match found.map(Chosen::of_row).transpose()? {
                 Some(chosen) => chosen,
@@ -285,7 +280,7 @@ impl Curves<'_> {
         Ok(())
     }
 
-    /// Adds the row of a step to the sets that are to be measured, unless it is there.
+    /// Adds the row of a step to the sets to be measured, unless it has been measured already.
     fn add(
         &self,
         curve: &Curve<'_>,
@@ -315,7 +310,7 @@ impl Curves<'_> {
         Ok(())
     }
 
-    /// Repairs the models without these heads and adds their rows.
+    /// Repairs the models with these heads masked and adds their rows.
     fn measure_repaired(
         &self,
         scope: records::Scope,

@@ -1,16 +1,16 @@
-//! Exchange of heads within attention modules, after their number is chosen: Kwon et al. (2022), Section 4.2, in the way of the authors'
-//! code, <https://github.com/WoosukKwon/retraining-free-pruning/blob/01a736c325d88399c6d297cdf658e839508946fc/prune/rearrange.py>.
+//! Rearrangement of masked heads within each module (Kwon et al. 2022, Section 4.2), following the authors' code,
+//! <https://github.com/WoosukKwon/retraining-free-pruning/blob/01a736c325d88399c6d297cdf658e839508946fc/prune/rearrange.py>.
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use core_masking::HeadSet;
 use records::HeadId;
 
-/// Derivatives of the mean loss of each batch by the gate of each head.
+/// Derivatives of each batch's mean loss with respect to each head's gate.
 pub type Derivatives = BTreeMap<HeadId, Vec<f64>>;
 
-/// As many heads of each module as are `masked`, so that what they lose together is small: the squares of the sums of their
-/// derivatives, summed over batches.
+/// Rearranges the heads of each module in `masked`, keeping their number, so that their joint loss is small. The joint loss is the squared
+/// sum of their derivatives, summed over batches.
 pub fn rearranged(masked: &HeadSet, derivatives: &Derivatives) -> HeadSet {
     let mut modules = BTreeMap::<_, Vec<HeadId>>::new();
     for id in derivatives.keys() {
@@ -19,7 +19,7 @@ pub fn rearranged(masked: &HeadSet, derivatives: &Derivatives) -> HeadSet {
     modules.into_values().flat_map(|heads| of_module(heads, masked, derivatives)).collect()
 }
 
-/// Each kept head, the least by itself first, is added, and the one dropped whose lack makes the loss of the others least.
+/// Adds each kept head in turn, smallest loss first, and then drops the head without which the joint loss is smallest.
 fn of_module(heads: Vec<HeadId>, masked: &HeadSet, derivatives: &Derivatives) -> Vec<HeadId> {
     let lost = |heads: &[HeadId]| lost_together(heads, derivatives);
     let (mut gone, mut kept): (Vec<HeadId>, Vec<HeadId>) =
@@ -56,8 +56,8 @@ mod tests {
         rows.iter().enumerate().map(named).collect()
     }
 
-    /// Alone, heads 1 and 2 lose least (2 and 2.44, 3.13 and 25), and together 2.2² + 2² = 8.84; 2 and 3 together lose 0.1² + 0.2² = 0.05,
-    /// which no other two do.
+    /// Alone, heads 1 and 2 lose least (2 and 2.44; the others 3.13 and 25), but together they lose 2.2² + 2² = 8.84. Heads 2 and 3 lose
+    /// 0.1² + 0.2² = 0.05, the minimum over all pairs.
     #[test]
     fn heads_that_make_up_for_each_other_go_together() {
         let derivatives = module(1, &[[1.0, 1.0], [1.2, 1.0], [-1.3, -1.2], [5.0, 0.0]]);
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(lost_together(&found.iter().collect::<Vec<_>>(), &derivatives), least);
     }
 
-    /// One head that is masked is the least already; a module without any has none afterwards, one without others all.
+    /// A single masked head stays if it has the smallest loss. Modules with no or all heads masked do not change.
     #[test]
     fn numbers_in_each_module_stay() {
         let mut derivatives = module(1, &[[1.0, 0.0], [-1.0, 0.1]]);

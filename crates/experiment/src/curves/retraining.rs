@@ -1,4 +1,4 @@
-//! Further training of models without some of their heads: what it recovers.
+//! Further training of models with masked heads.
 use core_masking::HeadSet;
 use records::{CurveRow, Scope};
 use subject::{Description, FineTuned, FineTuning, InitialWeights, Scored, Subject, TrainedWeights};
@@ -7,8 +7,8 @@ use training::{Gating, Machine, stop};
 use crate::error::Error;
 use crate::measured::{MeasuredRows, RowSet};
 
-/// Further training of a subject's model. Each model goes on from the intact one with the recipe of the subject begun anew, so that
-/// all cost as many updates; the one that keeps all heads is the fine-tuned baseline.
+/// Further training of a setup's model. Each training starts from the full model and repeats the setup's recipe, so that all cost equal
+/// numbers of updates. The training that keeps all heads is the fine-tuned baseline.
 #[derive(Debug, Clone, Copy)]
 pub struct Retraining<'a> {
     description: &'a Description,
@@ -18,10 +18,10 @@ pub struct Retraining<'a> {
 }
 
 impl<'a> Retraining<'a> {
-    /// For this many `epochs`.
+    /// Prepares further training for this many `epochs`.
     ///
     /// # Errors
-    /// If the model is a checkpoint that is taken as it is, without a recipe to go on by.
+    /// If the model is a ready-made checkpoint, which has no training recipe.
     pub fn new(
         description: &'a Description,
         machine: &'a Machine,
@@ -36,7 +36,7 @@ impl<'a> Retraining<'a> {
         Ok(Self { description, machine, epochs, seed })
     }
 
-    /// Trains the model further without these heads, unless that was done already.
+    /// Trains the model further with these heads masked, unless a stored training exists.
     fn tune(&self, scope: Scope, closed: &HeadSet) -> Result<FineTuned, Error> {
         let tuning = FineTuning {
             name: format!("{scope}-without-{}", closed.len()),
@@ -49,10 +49,7 @@ impl<'a> Retraining<'a> {
         Ok(self.description.fine_tune(self.machine, &tuning)?)
     }
 
-    /// Trains the model further without the heads of a set, and adds its rows.
-    ///
-    /// # Errors
-    /// If the model cannot be trained, the split is at fault, or a file cannot be written.
+    /// Trains the model further with the heads of a set masked, and adds its rows.
     pub fn measure(
         &self,
         (subject, scored): (&dyn Subject, &Scored),

@@ -1,4 +1,4 @@
-//! Two searches for sets of heads, by scores that are measured as they go.
+//! Two searches that score head sets: greedy-forward and swap.
 use core_masking::{HeadId, HeadSet};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -8,30 +8,27 @@ use stats::Direction;
 use crate::error::Error;
 use crate::pool::Pool;
 
-/// Exchanges that are tried together, of which the best is made.
+/// Number of swaps scored together, of which the best is made.
 const EXCHANGES_TOGETHER: usize = 16;
 
-/// Measures the scores of sets, in their order.
+/// Measures the scores of head sets, in the order given.
 type Measure<'a> = dyn FnMut(&[HeadSet]) -> Result<Vec<f64>, Error> + 'a;
 
 /// Search among the heads of a pool.
 pub struct Search<'a> {
-    /// Heads to choose from, and how many of each layer.
+    /// Heads to choose from, and how many each layer keeps.
     pub pool: &'a Pool,
     /// The pool's heads by increasing importance.
     pub order: &'a [HeadId],
-    /// Better end of the scores.
+    /// Whether higher or lower scores are better.
     pub direction: Direction,
-    /// Measures the scores of sets, in their order.
+    /// Measures the scores of head sets, in the order given.
     pub scores: &'a mut Measure<'a>,
 }
 
 impl Search<'_> {
-    /// Adds to `masked`, one by one until there are `count`, the head whose masking leaves the best score; of heads that
-    /// tie, the least important. Returns the set, and its score if a head was added.
-    ///
-    /// # Errors
-    /// If sets cannot be scored.
+    /// Adds heads to `masked` until it has `count`: each time the head whose masking leaves the best score, or the least important of those
+    /// that tie. Returns the set, and its score if a head was added.
     pub fn grow(&mut self, mut masked: HeadSet, count: usize) -> Result<(HeadSet, Option<f64>), Error> {
         let mut score = None;
         while masked.len() < count {
@@ -44,11 +41,8 @@ impl Search<'_> {
         Ok((masked, score))
     }
 
-    /// Begins with the `count` least important heads and exchanges one for another while the score gets better, in an
-    /// order that `seed` draws. Returns the set and its score.
-    ///
-    /// # Errors
-    /// If sets cannot be scored.
+    /// Starts from the `count` least important heads and swaps one masked head for another while the score improves, in an order drawn with
+    /// `seed`. Returns the set and its score.
     pub fn exchange(
         &mut self,
         count: usize,
@@ -73,7 +67,7 @@ impl Search<'_> {
         Ok((masked, Some(score)))
     }
 
-    /// Sets in which one head of `masked` gives way to another that may be masked, in an order that `rng` draws.
+    /// Returns all sets that swap one head of `masked` for another that may be masked, in an order drawn with `rng`.
     fn exchanges(&self, masked: &HeadSet, rng: &mut ChaCha8Rng) -> Vec<HeadSet> {
         let mut exchanges = Vec::new();
         for out in masked.iter() {
@@ -86,10 +80,7 @@ impl Search<'_> {
         exchanges
     }
 
-    /// The set with the best score, and that score; of sets that tie, the first.
-    ///
-    /// # Panics
-    /// If there are no sets.
+    /// Returns the set with the best score, the first of those that tie, and its score. Panics if there are no sets.
     fn best(&mut self, sets: Vec<HeadSet>) -> Result<(HeadSet, f64), Error> {
         let scored = sets.iter().cloned().zip((self.scores)(&sets)?);
         let better = |best: (HeadSet, f64), other: (HeadSet, f64)| {
@@ -113,7 +104,7 @@ mod tests {
         Pool { scope: Scope::All, heads, keep_at_least, step_percent: 10, together: Together::ONE_BY_ONE }
     }
 
-    /// Runs a search among 2 layers of 3 heads, in this order, by the number of heads that a set has of `wanted`.
+    /// Runs a search among 2 layers of 3 heads; the score of a set is its number of heads of `wanted`.
     fn search<T>(keep_at_least: usize, wanted: &str, run: impl FnOnce(&mut Search<'_>) -> T) -> T {
         let (pool, wanted) = (pool(keep_at_least), wanted.parse::<HeadSet>().unwrap());
         let mut scores = |sets: &[HeadSet]| {
@@ -139,11 +130,11 @@ mod tests {
             |keep, evaluations| search(keep, wanted, |search| search.exchange(3, evaluations, 3).unwrap());
         assert_eq!(found(0, 100), (wanted.parse().unwrap(), Some(3.0)));
         assert_eq!(found(0, 1), ("self:1:1+self:1:2+self:1:3".parse().unwrap(), Some(1.0)));
-        // of each layer one head at most
+        // at most one head of each layer
         assert_eq!(found(2, 100).1, Some(2.0));
     }
 
-    /// 2 masked heads of 6 and 4 others: 8 exchanges. Where each layer keeps two, a head of the first goes back only for
+    /// 2 masked heads and 4 others give 8 swaps. If each layer keeps two heads, a masked head of the first layer can only be swapped for
     /// one of the three of the second.
     #[test]
     fn every_exchange_is_tried_once() {

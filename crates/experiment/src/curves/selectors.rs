@@ -1,4 +1,4 @@
-//! Arguments of searches: gates that are trained with the weights kept fixed, and searches that score head sets.
+//! Arguments of searches that train gates or score head sets.
 use records::{Identity, Order};
 use serde_json::Value;
 use subject::Description;
@@ -9,13 +9,13 @@ use crate::error::Error;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Orders that train or search")]
 pub struct SelectorArgs {
-    /// Passes over the training split in which gates, subset-pruning and subset-straight-through are trained for each number of heads;
-    /// the model's weights stay as they are
+    /// Passes over the training split in which gates, subset-pruning and subset-straight-through train their gates for each number of
+    /// heads; the model's weights stay fixed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub selector_epochs: u64,
 
-    /// Split on which greedy-forward and swap score head sets [default: the development split, or the training split if the former is
-    /// scored; with --preset compare-methods the split of --estimate-on]
+    /// Split on which greedy-forward and swap score head sets [default: the development split, or the training split if the development
+    /// split is scored; with --preset compare-methods the split of --estimate-on]
     #[arg(long, value_name = "SPLIT")]
     pub search_on: Option<String>,
 
@@ -33,10 +33,7 @@ pub struct SelectorArgs {
 }
 
 impl SelectorArgs {
-    /// Refuses orders that the setup cannot provide.
-    ///
-    /// # Errors
-    /// If one trains gates and the setup has no training recipe, or relevance is not defined for its model.
+    /// Refuses orders that the setup cannot provide: gates without a training recipe, or relevance if it is not defined for the model.
     pub fn check(orders: &[Order], description: &Description) -> Result<(), Error> {
         let trained = orders.iter().find(|order| order.is_trained());
         if let (Some(order), None) = (trained, description.epochs()) {
@@ -51,7 +48,7 @@ impl SelectorArgs {
         Ok(())
     }
 
-    /// Settings that rows of these orders depend on, by name; those of searches by score are described with their split.
+    /// Returns the settings, by name, that rows of these orders depend on. Searches by score are described with their split instead.
     pub fn of_orders(&self, orders: &[Order]) -> Vec<(&'static str, Value)> {
         let trained = orders.iter().any(|order| order.is_trained());
         let epochs = trained.then(|| ("selector_epochs", self.selector_epochs.into()));

@@ -1,4 +1,4 @@
-//! Arguments of sweeps that stop.
+//! Arguments of sweeps that stop early.
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -9,17 +9,17 @@ use subject::{Ablation, Scored};
 use crate::args::positive;
 use crate::error::Error;
 
-/// Looks at most, unless told otherwise.
+/// Default maximum number of looks.
 const LOOKS: usize = 6;
 
-/// Minimum number of heads for which a backward pass over all segments costs less than it saves.
+/// Number of heads from which a backward pass over all segments saves more than it costs.
 const LEAST_HEADS: usize = 8;
 
-/// Arguments of sweeps that stop.
+/// Arguments of sweeps that stop early.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Stopping")]
 pub struct DecidingArgs {
-    /// Measure each head on a growing random sample until its verdict is known, or on all segments
+    /// Measure each head on a growing random sample until its verdict is known or all segments are measured
     #[arg(long)]
     pub until_decided: bool,
 
@@ -31,11 +31,11 @@ pub struct DecidingArgs {
     #[arg(long, value_name = "BOUNDS", value_enum, requires = "until_decided")]
     pub bounds: Option<Bounds>,
 
-    /// Looks at most; the sample doubles from one to the next [default: 6]
+    /// Maximum number of looks; the sample doubles from one to the next [default: 6]
     #[arg(long, value_name = "N", value_parser = positive, requires = "until_decided")]
     pub looks: Option<usize>,
 
-    /// Stop after this time, such as 20m or 2h, or after this number of passes over one segment; the same command goes on
+    /// Stop after this time, such as 20m or 2h, or after this number of passes over one segment; run the command again to resume
     #[arg(long, value_name = "TIME|PASSES", value_parser = budget, requires = "until_decided")]
     pub budget: Option<Budget>,
 
@@ -44,10 +44,10 @@ pub struct DecidingArgs {
     pub control_variate: Option<Switch>,
 }
 
-/// Distribution of the error over the looks.
+/// Spending of the error over the looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Bounds {
-    /// Hardly any error early: the last look is nearly a plain test
+    /// Hardly any error early: the last look is nearly a fixed-sample test
     ObrienFleming,
     /// Error in proportion to the information: more heads stop early
     Pocock,
@@ -62,16 +62,16 @@ pub enum Switch {
     Off,
 }
 
-/// Limit of a sweep.
+/// Budget of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
     /// Time from the start of the sweep.
     Time(Duration),
-    /// Passes over one segment; a backward pass counts two.
+    /// Passes over one segment; a backward pass counts as two.
     Passes(u64),
 }
 
-/// A time with a unit, or a number of passes.
+/// Parses a time with a unit, or a number of passes.
 fn budget(text: &str) -> Result<Budget, String> {
     let units = [("s", 1), ("m", 60), ("h", 3600)];
     let timed = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
@@ -85,24 +85,24 @@ fn budget(text: &str) -> Result<Budget, String> {
         .ok_or_else(|| "must be a time such as 90s, 20m or 2h, or a number of passes such as 5000".to_owned())
 }
 
-/// Rules of a sweep that stops.
+/// Rules of a sweep that stops early.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deciding {
-    /// Rules that the numbers depend on.
+    /// Rules that the results depend on.
     pub rules: UntilDecided,
-    /// Looks at most.
+    /// Maximum number of looks.
     pub looks: usize,
-    /// Limit of the sweep.
+    /// Budget of the sweep.
     pub budget: Option<Budget>,
 }
 
 impl DecidingArgs {
-    /// The rules of a sweep over this number of heads; `None` if all segments are measured.
+    /// Returns the rules of a sweep over this number of heads; `None` if all segments are measured.
     ///
     /// - `seed`: draws the order of the segments
     ///
     /// # Errors
-    /// If the sweep cannot stop, or there is no control variate.
+    /// For resample ablation, and if a control variate is requested that the metric does not allow.
     pub fn build(
         &self,
         (scored, metric): (&Scored, MetricName),
@@ -134,7 +134,7 @@ impl DecidingArgs {
                 )));
             }
             Some(switch) => switch == Switch::On,
-            // decisions rarely change, so that predicting them saves little
+            // decisions rarely change, so predicting them saves little
             None => {
                 is_predicted
                     && matches!(metric, MetricName::Nats | MetricName::LogOdds)
@@ -151,7 +151,7 @@ impl DecidingArgs {
 }
 
 impl Deciding {
-    /// The argument that the identity of rows has.
+    /// Returns the argument that the identity of the rows contains.
     pub fn argument(&self) -> (String, serde_json::Value) {
         (UNTIL_DECIDED.to_owned(), serde_json::json!(self.rules))
     }

@@ -1,4 +1,4 @@
-//! Rows that are measured on a growing sample of the segments, until their verdicts are known.
+//! Rows that are measured on a growing sample of the segments until their verdicts are known.
 mod args;
 mod stored;
 
@@ -22,16 +22,16 @@ use self::stored::Stored;
 use crate::error::Error;
 use crate::measured::{MeasuredRows, RowSet};
 
-/// A sample that grows by less than this is not looked at again.
+/// Smallest growth of the sample for which another look is worthwhile.
 const LEAST_GROWTH: f64 = 1.25;
 
-/// A row on its way to a verdict.
+/// A row whose verdict is not known yet.
 struct Growing<R> {
     masked: HeadSet,
     row: R,
-    /// Measured segments in the sample; segments of the base elsewhere.
+    /// Measured segments in the sample; elsewhere the full model's segments.
     segments: Segments,
-    /// The row as the gradient predicts it.
+    /// First-order prediction of the row.
     predicted: Option<Predictions>,
 }
 
@@ -46,7 +46,7 @@ fn is_decided<R: TestedRow>(row: &R, margin_percent: f64) -> bool {
     row.looks().is_some() && row.verdict(margin_percent).is_some_and(|verdict| verdict != Verdict::Undecided)
 }
 
-/// Time between reports within a look.
+/// Time between progress reports within a look.
 const REPORT_EVERY: Duration = Duration::from_secs(45);
 
 /// Passes and time of a sweep.
@@ -54,12 +54,12 @@ struct Meter {
     started: Instant,
     passes: u64,
     budget: Option<Budget>,
-    /// Seconds that a pass over one segment takes; an estimate until heads have been masked.
+    /// Seconds per pass over one segment; an estimate until heads have been masked.
     seconds_per_pass: f64,
 }
 
 impl Meter {
-    /// Passes that the budget leaves; `None` without one.
+    /// Returns the passes that the budget still allows; `None` without a budget.
     fn passes_left(&self) -> Option<u64> {
         Some(match self.budget? {
             Budget::Passes(passes) => passes.saturating_sub(self.passes),
@@ -70,7 +70,7 @@ impl Meter {
         })
     }
 
-    /// Counts passes that began at this time.
+    /// Counts passes that started at `began`.
     fn count(&mut self, passes: usize, began: Instant) {
         self.passes += passes as u64;
         self.seconds_per_pass = began.elapsed().as_secs_f64() / passes.max(1) as f64;
@@ -78,8 +78,8 @@ impl Meter {
 }
 
 impl<R: TestedRow + Clone> MeasuredRows<R> {
-    /// Scores the subject under each of `sets` on a growing sample, until the verdicts of its rows are known, the sample has all segments or
-    /// the budget is spent. Rows are stored at each look, where a killed run goes on.
+    /// Scores the subject under each of `sets` on a growing sample, until the verdicts are known, the sample has all segments or the budget
+    /// is spent. Rows are stored at each look, so that a killed run can resume there.
     ///
     /// - `sets`: each with one row
     ///
@@ -102,7 +102,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         self.measure_on(subject.evaluator(scored, 0)?.as_mut(), BASE, Vec::new())?;
         let base = self.bases[BASE].clone();
         meter.count(base.len(), meter.started);
-        // heads share the layers below them, half of all on average
+        // masking a head reuses the layers before it, on average half of all
         meter.seconds_per_pass /= 2.0;
         if deciding.rules.control_variate && self.predict(subject, scored, &open, &base)? {
             meter.passes += (passes(base.metric()) * base.len()) as u64;
@@ -133,7 +133,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         Ok(())
     }
 
-    /// The sets of this shard whose verdicts are not known, each with its row as far as it is measured.
+    /// Returns the sets of this shard whose verdicts are not known, each with its row as measured so far.
     fn undecided(&self, sets: Vec<RowSet<R>>, margin_percent: f64) -> Vec<RowSet<R>> {
         let all = self.writer.block(BASE).map(|base| base.segments.len());
         let continued = |RowSet { masked, rows }: RowSet<R>| {
@@ -188,7 +188,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         Ok(!is_known)
     }
 
-    /// A row with what is known of it.
+    /// Returns a row with everything that is stored about it.
     fn growing(&self, RowSet { masked, mut rows }: RowSet<R>, base: &Segments) -> Result<Growing<R>, Error> {
         let row = rows.remove(0);
         let name = row.name();
@@ -202,7 +202,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         Ok(Growing { masked, row, segments, predicted })
     }
 
-    /// Measures rows on the segments that their samples lack, and stores what is found.
+    /// Measures rows on the segments that their samples lack, and stores them.
     fn look_at(
         &mut self,
         subject: &dyn Subject,
@@ -214,7 +214,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
     ) -> Result<(), Error> {
         let _unbroken = Unbroken::begin()?;
         let clusters = self.writer.signature_mut().identity.clusters();
-        open.sort_by_key(|row| row.row.sample()); // rows that a killed run has not looked at come first
+        open.sort_by_key(|row| row.row.sample()); // rows that a killed run did not reach come first
         for group in open.chunk_by_mut(|one, next| one.row.sample() == next.row.sample()) {
             let mut places = sample[group[0].row.sample()..].to_vec();
             places.sort_unstable();
@@ -261,7 +261,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         }
     }
 
-    /// Reports how many rows are decided, and how long the rest would take.
+    /// Prints how many rows are decided, and how long the rest would take.
     fn summarise(
         &self,
         rows: &[Growing<R>],
@@ -297,7 +297,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
     }
 }
 
-/// The size of the next look that the budget allows; `None` if it allows no look that is worth it.
+/// Returns the size of the next look that the budget allows; `None` if that is too small to be worthwhile.
 fn affordable<R: TestedRow + Clone>(
     size: usize,
     open: &[&mut Growing<R>],

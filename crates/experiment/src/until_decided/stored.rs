@@ -1,4 +1,4 @@
-//! First-order effects of single heads that another sweep of the same model and segments has stored.
+//! First-order effects of single heads, stored by another sweep of the model and segments.
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
@@ -9,18 +9,18 @@ use stats::{Cell, Cells, Segments};
 
 use crate::error::Error;
 
-/// Segments predicted for head sets.
+/// First-order predictions for head sets.
 pub(super) struct Stored {
-    /// The sweep whose effects they are sums of.
+    /// The sweep whose effects were summed.
     pub path: PathBuf,
-    /// Of each set, the cells of all segments.
+    /// For each set, the cells of all segments.
     pub predicted: Vec<Vec<Cells>>,
 }
 
-/// Returns the segments that effects from `ablate-one` predict for each of `sets`. A set's effect is the sum over its heads, to first
-/// order.
+/// Predicts the segments of each of `sets` by summing the first-order effects of its heads, as stored by `ablate-one`.
 ///
-/// `None` if no complete sweep in the folder of `path` has them for the full model's `base`, or the metric is not a mean of real numbers.
+/// `None` if no complete sweep in the folder of `path` matches the full model's segments `base`, or the metric is not a mean of real
+/// numbers.
 ///
 /// # Errors
 /// If stored statistics are broken.
@@ -33,7 +33,7 @@ pub(super) fn predictions(
     let cells: Vec<Cells> = (0..base.len()).map(|place| base.cells(place)).collect();
     for (path, signature) in sweeps(path, identity) {
         let Some(blocks) = Blocks::beside(&path, &signature)? else { continue };
-        // batches of other sizes are rounded differently
+        // other batch sizes round differently
         if blocks.get(BASE) != Some(&significance::block(BASE.to_owned(), base, None)) {
             continue;
         }
@@ -59,8 +59,8 @@ pub(super) fn predictions(
     Ok(None)
 }
 
-/// Complete sweeps of single heads in the folder of `path` whose rules of stopping may differ and whose other inputs are those of
-/// `identity`. A file that cannot be read is no such sweep.
+/// Returns the complete sweeps of single heads in the folder of `path` whose inputs match `identity`; stopping rules may differ. Files that
+/// cannot be read are skipped.
 fn sweeps(path: &Path, identity: &Identity) -> Vec<(PathBuf, Signature)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

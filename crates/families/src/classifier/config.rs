@@ -1,4 +1,4 @@
-//! `config.json` of a classifier: which tensors there are, and how large.
+//! `config.json` of a classifier, which determines its tensors and their shapes.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -21,10 +21,10 @@ use crate::tables::{BERT, CLASSIFIERS};
 use crate::tables::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, PositionStart};
 use crate::{DropoutRates, Error, checkpoint};
 
-/// Sizes of a classifier, under the names that Hugging Face transformers has for BERT.
+/// Configuration of a classifier, under the names that Hugging Face transformers uses for BERT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassifierConfig {
-    /// The family that it belongs to.
+    /// The model's family.
     #[serde(skip, default = "bert")]
     pub family: &'static ClassifierFamily,
     /// The family's name.
@@ -32,38 +32,38 @@ pub struct ClassifierConfig {
     /// The class that transformers loads the folder into.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// Pieces of the vocabulary.
+    /// Size of the vocabulary.
     pub vocab_size: i64,
     /// Width of the residual stream.
     pub hidden_size: i64,
-    /// Width of embeddings, where the family maps them to that of the residual stream; the latter if absent.
+    /// Width of embeddings, if the family projects them to the residual stream; defaults to `hidden_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_size: Option<i64>,
-    /// Layers.
+    /// Number of layers.
     pub num_hidden_layers: usize,
-    /// Heads in a layer.
+    /// Heads per layer.
     pub num_attention_heads: usize,
-    /// Width of the feed-forward blocks.
+    /// Width of the feed-forward layers.
     pub intermediate_size: i64,
-    /// Between the two linear maps of a feed-forward block.
+    /// Activation of the feed-forward layers.
     pub hidden_act: Activation,
-    /// Rows of the table of positions.
+    /// Rows of the position table.
     pub max_position_embeddings: i64,
-    /// Kinds of segments; 2 where texts come in pairs.
+    /// Number of segment types; 2 for text pairs.
     pub type_vocab_size: i64,
-    /// Added to the variance in layer normalisation.
+    /// Added to the variance in layer norms.
     #[serde(default = "epsilon")]
     pub layer_norm_eps: f64,
-    /// Deviation of initial weights.
+    /// Standard deviation of initial weights.
     #[serde(default = "initializer_range")]
     pub initializer_range: f64,
-    /// Buckets of distances on each side, of DeBERTa.
+    /// DeBERTa's buckets of distances on each side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position_buckets: Option<i64>,
-    /// The distance that is in DeBERTa's last bucket; below 1 `max_position_embeddings`.
+    /// The distance in DeBERTa's last bucket; below 1, `max_position_embeddings` is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_relative_positions: Option<i64>,
-    /// What families with the layers of language models add.
+    /// Additional keys, of families with language model layers and of image models.
     #[serde(flatten)]
     pub options: ClassifierOptions,
     /// Dropout on embeddings and on the output of each sublayer, in training.
@@ -72,57 +72,55 @@ pub struct ClassifierConfig {
     /// Dropout on attention weights, in training.
     #[serde(default = "dropout")]
     pub attention_probs_dropout_prob: f64,
-    /// Dropout before the classifier, in training; that of hidden states if absent.
+    /// Dropout before the classification head, in training; defaults to the dropout of hidden states.
     #[serde(default)]
     pub classifier_dropout: Option<f64>,
-    /// The padding symbol.
+    /// Padding token.
     #[serde(default)]
     pub pad_token_id: u32,
-    /// `absolute`: learned, one for each position; nothing else is supported.
+    /// `absolute`: learned positions; nothing else is supported.
     #[serde(default = "absolute")]
     pub position_embedding_type: String,
-    /// Relation of a text to the outputs: `single_label_classification`, or `regression` to one output; that of the two which their
-    /// number tells if absent.
+    /// `single_label_classification`, or `regression` for one output; by default the number of outputs decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem_type: Option<String>,
-    /// Names of the classes by their number; two without names if absent, as in transformers.
+    /// Names of the classes by number; by default two unnamed classes, as in transformers.
     #[serde(default = "two_classes", deserialize_with = "class_names")]
     pub id2label: BTreeMap<usize, String>,
-    /// Numbers of the classes by their name, which follow from their names by number.
+    /// Numbers of the classes by name, derived from `id2label`.
     #[serde(skip_deserializing)]
     pub label2id: BTreeMap<String, usize>,
-    /// Heads that were cut out of the weights, by layer, both counted from 0; transformers 4 knows them.
+    /// Heads that were removed from the weights, by layer, both counted from 0, as in transformers 4.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pruned_heads: PrunedHeads,
 }
 
-/// Entries that some families have: those with the layers of language models, most under the names of these, and those that
-/// read images.
+/// Keys that only some families have: families with language model layers, mostly under the names of these, and image models.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassifierOptions {
-    /// Base of the frequencies of rotary positions.
+    /// Base of the rotary frequencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rope_theta: Option<f64>,
-    /// The same in layers that look at the nearest tokens alone; `rope_theta` if absent.
+    /// Base of the rotary frequencies in layers with a sliding window; defaults to `rope_theta`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rope_local_base_freq: Option<f64>,
-    /// Twice the distance that these layers look.
+    /// Width of the sliding window, half of it on each side.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sliding_window: Option<i64>,
-    /// Every N-th layer sees all tokens, the first among them.
+    /// Every N-th layer, starting with the first, sees all tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sliding_window_pattern: Option<usize>,
-    /// `sliding_attention` or `full_attention` for each layer, where no N says it.
+    /// `sliding_attention` or `full_attention` for each layer, if not periodic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer_types: Option<Vec<String>>,
-    /// True if the projections of attention have biases.
+    /// True if the attention projections have biases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attention_bias: Option<bool>,
-    /// True if the feed-forward blocks have biases.
+    /// True if the feed-forward layers have biases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mlp_bias: Option<bool>,
-    /// What the head reads.
+    /// Input of the classification head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classifier_pooling: Option<Pooling>,
     /// Size of an image, in pixels.
@@ -136,20 +134,18 @@ pub struct ClassifierOptions {
     pub num_channels: Option<i64>,
 }
 
-/// What a classifier's head reads.
+/// Input of the classification head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
     /// The first position.
     Cls,
-    /// The mean of all.
+    /// The mean of all positions.
     Mean,
 }
 
-/// The type of problem that has one output, a number.
 const REGRESSION: &str = "regression";
 
-/// More classes than any task has.
 const MOST_CLASSES: usize = 1 << 16;
 
 fn bert() -> &'static ClassifierFamily {
@@ -176,7 +172,7 @@ fn two_classes() -> BTreeMap<usize, String> {
     (0..2).map(|class| (class, generic_label(class))).collect()
 }
 
-/// Reads the names of classes, of which one may be a number.
+/// Reads class names, which may be numbers.
 fn class_names<'de, D: Deserializer<'de>>(names: D) -> Result<BTreeMap<usize, String>, D::Error> {
     let text = |(class, name)| match name {
         Value::String(name) => Ok((class, name)),
@@ -186,12 +182,12 @@ fn class_names<'de, D: Deserializer<'de>>(names: D) -> Result<BTreeMap<usize, St
     BTreeMap::<usize, Value>::deserialize(names)?.into_iter().map(text).collect()
 }
 
-/// Name in transformers of a class that nobody has named.
+/// Returns transformers' default name of a class.
 fn generic_label(class: usize) -> String {
     format!("LABEL_{class}")
 }
 
-/// Names the classes where `num_labels` only counts them, as transformers does.
+/// Names the classes if only `num_labels` is given, as transformers does.
 fn name_classes(json: &mut Map<String, Value>) -> Result<(), String> {
     let counted = json.get("num_labels").filter(|count| !count.is_null());
     let (Some(count), false) = (counted, json.contains_key("id2label")) else { return Ok(()) };
@@ -202,7 +198,7 @@ fn name_classes(json: &mut Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes a list of `pos_att_type`, the terms of DeBERTa's scores, which may be a text with bars; their order means nothing.
+/// Converts `pos_att_type`, the terms of DeBERTa's scores, from a string with bars to a list, and sorts it, as the order is irrelevant.
 fn list_terms(json: &mut Map<String, Value>) {
     let Some(terms) = json.get_mut("pos_att_type") else { return };
     if let Value::String(text) = terms {
@@ -213,34 +209,25 @@ fn list_terms(json: &mut Map<String, Value>) {
     }
 }
 
-/// Returns true if two values are equal, as numbers if they are such.
+/// Returns true if two values are equal, numbers by value.
 fn is_same(left: &Value, right: &Value) -> bool {
     left == right || left.is_number() && left.as_f64() == right.as_f64()
 }
 
 impl ClassifierConfig {
-    /// Reads and validates a `config.json` of a family that is known.
-    ///
-    /// # Errors
-    /// If the file is missing, no JSON, of another model type, or describes an impossible model.
+    /// Reads and validates the `config.json` of a known family. Fails if the model type is unknown or the model impossible.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::read_with_labels(path, CLASSIFIERS)
     }
 
-    /// [`read`](Self::read) for one of these families.
-    ///
-    /// # Errors
-    /// As for `read`.
+    /// Like [`read`](Self::read), for one of these families.
     pub fn read_with_labels(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
         let config = Self::read_of(path, families)?;
         config.validate_labels().map_err(|fault| Error::file(path, fault))?;
         Ok(config)
     }
 
-    /// [`read`](Self::read) for an encoder whose classes do not matter, since it will get others.
-    ///
-    /// # Errors
-    /// As for `read`, but for the classes.
+    /// Like [`read`](Self::read), for an encoder whose classes are not validated, since they will be replaced.
     pub fn read_pretrained(path: &Path) -> Result<Self, Error> {
         Self::read_of(path, CLASSIFIERS)
     }
@@ -293,11 +280,8 @@ impl ClassifierConfig {
         Ok(config.with_period())
     }
 
-    /// Refuses an impossible model: the fault, in words.
-    ///
-    /// # Errors
-    /// If a number is out of its range, heads do not divide the width, no head would be left, outputs have not names of
-    /// their own, or an unsupported variant is asked for.
+    /// Refuses an impossible model and returns why: a number is out of range, heads do not divide the width, no head would remain, class
+    /// names are not unique, or a variant is unsupported.
     pub fn validate(&self) -> Result<(), String> {
         self.validate_sizes()?;
         self.validate_labels()
@@ -314,7 +298,7 @@ impl ClassifierConfig {
         if let Some(DistanceNames::Embeddings { .. }) = self.family.names.distances {
             self.validate_buckets()?;
         }
-        // the classes may not matter; those that do are checked by themselves
+        // the classes are validated separately, if at all
         let (pruned_heads, id2label) = (PrunedHeads::new(), two_classes());
         check_inventory(&Self { pruned_heads, id2label, ..self.clone() }.inventory())?;
         if i64::from(self.pad_token_id) >= self.vocab_size {
@@ -322,7 +306,7 @@ impl ClassifierConfig {
         }
         if self.longest_text() < 1 {
             let (rows, pad) = (self.max_position_embeddings, self.pad_token_id);
-            return Err(format!("max_position_embeddings ({rows}) leaves none behind pad_token_id ({pad})"));
+            return Err(format!("max_position_embeddings ({rows}) leaves none after pad_token_id ({pad})"));
         }
         check_rates([
             (entry("hidden_dropout_prob"), self.hidden_dropout_prob),
@@ -385,27 +369,27 @@ impl ClassifierConfig {
         Ok(())
     }
 
-    /// The names of the classes, by their number.
+    /// Returns the names of the classes, by number.
     pub fn labels(&self) -> Vec<String> {
         self.id2label.values().cloned().collect()
     }
 
-    /// Returns true if the classes have names of their own, not `LABEL_0`, `LABEL_1` ..
+    /// Returns true if any class has a name other than `LABEL_0`, `LABEL_1`, …
     pub fn has_label_names(&self) -> bool {
         self.id2label.iter().any(|(&class, label)| *label != generic_label(class))
     }
 
-    /// Name of the output of a model that has no other.
+    /// Returns the name of the single output of a model.
     pub fn one_output() -> String {
         generic_label(0)
     }
 
-    /// Returns true if it answers with a number, not with a class.
+    /// Returns true if the model predicts a number, not a class.
     pub fn has_one_output(&self) -> bool {
         self.id2label.len() == 1
     }
 
-    /// What it classifies, as the first of `architectures` has it.
+    /// Returns what the model classifies, from the first of `architectures`.
     pub fn classified(&self) -> Classified {
         let class = self.architectures.first();
         match self.family.names.patches {
@@ -417,17 +401,17 @@ impl ClassifierConfig {
         }
     }
 
-    /// The same model for texts, or for tokens.
+    /// Returns the configuration for classifying texts or tokens.
     pub fn classifying(self, classified: Classified) -> Self {
         Self { architectures: vec![self.family.architecture_of(classified)], ..self }
     }
 
-    /// Its classification head.
+    /// Returns the classification head.
     pub fn head(&self) -> &'static ClassifierHead {
         self.family.head_of(self.classified())
     }
 
-    /// The same model with these classes, or with one output.
+    /// Returns the configuration with these classes, or with one output.
     pub fn with_labels(self, labels: &[String]) -> Self {
         Self {
             architectures: vec![self.family.architecture_of(self.classified())],
@@ -438,17 +422,17 @@ impl ClassifierConfig {
         }
     }
 
-    /// Dropout before the classifier.
+    /// Returns the dropout before the classification head.
     pub fn classifier_dropout(&self) -> f64 {
         self.classifier_dropout.unwrap_or(self.hidden_dropout_prob)
     }
 
-    /// The row of the table of positions that the first token of a text has.
+    /// Returns the row of the position table for the first token.
     fn first_position(&self) -> i64 {
         self.uncounted().map_or(0, |padding| padding + 1)
     }
 
-    /// The symbol that positions do not count, wherever it stands: it has the row before that of the first token.
+    /// Returns the token that has no position, wherever it occurs; its row precedes the first token's.
     pub fn uncounted(&self) -> Option<i64> {
         match self.family.positions {
             PositionStart::Zero => None,
@@ -457,18 +441,18 @@ impl ClassifierConfig {
         }
     }
 
-    /// Shape of the images that the model reads; `None` if it reads texts.
+    /// Returns the shape of images; `None` for text models.
     pub fn image(&self) -> Option<ImageShape> {
         self.family.names.patches?;
         ImageShape::of(&self.options)
     }
 
-    /// The longest text, in tokens; the positions of an image.
+    /// Returns the maximum text length in tokens, or the number of positions of an image.
     pub fn longest_text(&self) -> i64 {
         self.max_position_embeddings - self.first_position()
     }
 
-    /// Buckets of distances of a family that has embeddings of them.
+    /// Returns DeBERTa's buckets of distances.
     pub fn deberta_buckets(&self) -> DebertaBuckets {
         let furthest = self.max_relative_positions.filter(|&furthest| furthest > 0);
         DebertaBuckets {
@@ -477,17 +461,17 @@ impl ClassifierConfig {
         }
     }
 
-    /// Width of embeddings, and true if a map takes them to that of the residual stream.
+    /// Returns the width of embeddings, and whether they are projected to the residual stream.
     pub fn embedding_width(&self) -> (i64, bool) {
         let (own, width) = (self.embedding_size.unwrap_or(self.hidden_size), self.hidden_size);
         match self.family.names.embedding_map {
-            // a family with one layer for all has the map always
+            // a family with shared layers always has the projection
             Some(_) => (own, own != width || self.family.shares_layers),
             None => (width, false),
         }
     }
 
-    /// The layers as those of a language model, whose entries have the same names.
+    /// Returns the configuration of the layers as a language model, which has the same keys.
     pub fn stack(&self) -> Option<LanguageConfig> {
         let family = self.family.stack?;
         let mut json = serde_json::to_value(self).expect("a configuration is JSON");
@@ -497,7 +481,7 @@ impl ClassifierConfig {
         Some(LanguageConfig { family, ..stack })
     }
 
-    /// The same with a period in the place of `layer_types`, as transformers 4 has it, if there is one.
+    /// Replaces `layer_types` by a period, as in transformers 4, if the layers are periodic.
     fn with_period(mut self) -> Self {
         let options = &mut self.options;
         let Some(types) = options.layer_types.take() else { return self };
@@ -511,7 +495,7 @@ impl ClassifierConfig {
         self
     }
 
-    /// The number in tensors' names of a layer, counted from 0.
+    /// Returns the number of a layer, counted from 0, in tensor names.
     pub fn stored_layer(&self, layer: usize) -> usize {
         if self.family.shares_layers { 0 } else { layer }
     }
@@ -551,7 +535,7 @@ impl ModelConfig for ClassifierConfig {
     }
 
     fn layout(&self) -> HeadLayout {
-        // of one layer that is passed in turns, transformers names the first turn alone
+        // if layers share weights, transformers lists the heads of the first layer only
         let turns = if self.family.shares_layers { self.num_hidden_layers } else { 1 };
         let of_turns = |id: HeadId| {
             let further =

@@ -1,18 +1,18 @@
-//! Images that a classifier reads: Dosovitskiy et al. (2021), <https://arxiv.org/abs/2010.11929>, Section 3.1.
+//! Images as classifier inputs: Dosovitskiy et al. (2021), <https://arxiv.org/abs/2010.11929>, Section 3.1.
 use serde::{Deserialize, Serialize};
 
 use super::ClassifierOptions;
 
-/// Shape of the images that a model reads, in pixels.
+/// Shape of a model's images, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageShape {
     /// 3 for RGB, 1 for greyscale.
     pub channels: i64,
-    /// Rows.
+    /// Number of rows.
     pub height: i64,
-    /// Columns.
+    /// Number of columns.
     pub width: i64,
-    /// Side of a patch; rows and columns beyond the last whole patch are not read.
+    /// Side of a patch; pixels beyond the last whole patch are ignored.
     pub patch: i64,
 }
 
@@ -20,17 +20,16 @@ pub struct ImageShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number of pixels, or height and width")]
 pub enum ImageSize {
-    /// Both.
+    /// Equal height and width.
     Square(i64),
     /// Height, then width.
     Sides([i64; 2]),
 }
 
-/// Pixels of the longest side of an image.
+/// Maximum side of an image, in pixels.
 const LONGEST_SIDE: i64 = 1 << 13;
 
 impl ImageShape {
-    /// The shape that a `config.json` describes; `None` if it describes none.
     pub(super) fn of(options: &ClassifierOptions) -> Option<Self> {
         let ClassifierOptions { image_size, patch_size, num_channels, .. } = options;
         let [height, width] = match (*image_size)? {
@@ -40,7 +39,6 @@ impl ImageShape {
         Some(Self { channels: (*num_channels)?, height, width, patch: (*patch_size)? })
     }
 
-    /// Refuses an impossible shape: the fault, in words.
     pub(super) fn validate(self) -> Result<(), String> {
         let Self { channels, height, width, patch } = self;
         let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
@@ -58,12 +56,12 @@ impl ImageShape {
         Ok(())
     }
 
-    /// Patches of an image.
+    /// Returns the number of patches.
     pub fn patches(self) -> i64 {
         (self.height / self.patch) * (self.width / self.patch)
     }
 
-    /// Numbers of an image.
+    /// Returns the number of values.
     pub fn values(self) -> i64 {
         self.channels * self.height * self.width
     }

@@ -1,4 +1,4 @@
-//! Encoders with a classifier on top.
+//! Encoders with a classification head.
 mod config;
 mod image;
 mod parts;

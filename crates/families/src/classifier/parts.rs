@@ -1,4 +1,4 @@
-//! The tensors of a classifier, and what its blocks make of them.
+//! The tensors of a classifier, assembled into blocks.
 use super::config::ClassifierConfig;
 use crate::buckets::T5Buckets;
 use crate::config::ModelConfig;
@@ -12,20 +12,20 @@ use heads::{Attention, HeadLayout};
 /// Parts of a classifier.
 #[derive(Debug)]
 pub struct ClassifierParts<T> {
-    /// What enters the first layer.
+    /// The embedding layer.
     pub embedding: EmbeddingParts<T>,
     /// The layers.
     pub blocks: Vec<Block<T>>,
-    /// After the last layer.
+    /// Norm after the last layer.
     pub last_norm: Option<Norm<T>>,
     /// The classification head.
     pub head: HeadParts<T>,
 }
 
-/// Embeddings.
+/// Embedding layer.
 #[derive(Debug)]
 pub enum EmbeddingParts<T> {
-    /// Of tokens.
+    /// Token embeddings.
     Tokens {
         /// `[vocab, width]`
         words: T,
@@ -33,14 +33,14 @@ pub enum EmbeddingParts<T> {
         positions: Option<T>,
         /// `[segments, width]`
         segments: Option<T>,
-        /// Of the sum.
+        /// Norm of the sum.
         norm: Norm<T>,
-        /// From narrower embeddings.
+        /// Projection from narrower embeddings.
         map: Option<Linear<T>>,
     },
-    /// Of patches of an image.
+    /// Embeddings of image patches.
     Patches {
-        /// Positions before the patches, each `[1, 1, d_model]`.
+        /// Learned positions before the patches, each `[1, 1, d_model]`.
         first: Vec<T>,
         /// `[d_model, channels, patch, patch]`
         kernel: T,
@@ -54,21 +54,21 @@ pub enum EmbeddingParts<T> {
 /// The classification head.
 #[derive(Debug)]
 pub struct HeadParts<T> {
-    /// The first map.
+    /// The first map; `None` if the head has only one.
     pub first: Option<Linear<T>>,
-    /// After its nonlinearity.
+    /// Norm after its activation.
     pub norm: Option<Norm<T>>,
-    /// The last map, which has a row for each class.
+    /// The last map, `[classes, d_model]`.
     pub last: Linear<T>,
 }
 
 impl ClassifierConfig {
-    /// The part of the inventory that a pretrained encoder may lack: the classification head.
+    /// Returns the tensors that a pretrained encoder may lack: the classification head.
     pub fn head_inventory(&self) -> Inventory {
         parts::inventory(|tensors| self.head_parts(tensors))
     }
 
-    /// The parts of the model.
+    /// Assembles the parts of the model.
     pub fn parts<S: Tensors>(&self, tensors: &mut S) -> Taken<ClassifierParts<S::Tensor>, S> {
         let (stack, layout) = (self.stack(), self.layout());
         Ok(ClassifierParts {
@@ -115,7 +115,7 @@ impl ClassifierConfig {
         })
     }
 
-    /// Layer `layer` of BERT and those like it, counted from 0.
+    /// Assembles layer `layer`, counted from 0, of BERT and similar families.
     fn post_norm_block<S: Tensors>(
         &self,
         tensors: &mut S,
@@ -168,12 +168,12 @@ impl ClassifierConfig {
         })
     }
 
-    /// Norms besides those of the layers of a language model have a bias as these have it.
+    /// Returns the kind of norm outside of the layers, which has a bias if the norms of the layers have one.
     fn norm_kind(&self) -> NormKind {
         let is_bare = self.family.stack.is_some_and(|stack| stack.norm == Normalisation::LayerWithoutBias);
         (if is_bare { Normalisation::LayerWithoutBias } else { Normalisation::Layer }, self.layer_norm_eps)
     }
 }
 
-/// Terms of a score of disentangled attention, whose sum is divided by the square root of their number times the width of heads.
+/// Number of terms in a score of disentangled attention; scores are divided by √(terms · d_head).
 const DISENTANGLED_TERMS: f64 = 3.0;

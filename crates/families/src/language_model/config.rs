@@ -1,4 +1,4 @@
-//! `config.json` of a language model: which tensors there are, and how large.
+//! `config.json` of a language model, which determines its tensors and their shapes.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -18,10 +18,10 @@ use crate::tables::{Bias, LanguageFamily, LayerNames, Windows};
 use crate::tables::{LANGUAGE_MODELS, LLAMA};
 use crate::{DropoutRates, Error, TensorFile, checkpoint};
 
-/// Sizes of a language model, under the names that Hugging Face transformers has for Llama.
+/// Configuration of a language model, under the names that Hugging Face transformers uses for Llama.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LanguageConfig {
-    /// The family that it belongs to.
+    /// The model's family.
     #[serde(skip, default = "llama")]
     pub family: &'static LanguageFamily,
     /// The family's name.
@@ -29,58 +29,58 @@ pub struct LanguageConfig {
     /// The class that transformers loads the folder into.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// Pieces of the vocabulary.
+    /// Size of the vocabulary.
     pub vocab_size: i64,
     /// Width of the residual stream.
     pub hidden_size: i64,
-    /// Layers.
+    /// Number of layers.
     pub num_hidden_layers: usize,
-    /// Heads in a layer, each with a query of its own.
+    /// Query heads per layer.
     pub num_attention_heads: usize,
-    /// Keys and values in a layer, which heads share in groups; as many as heads if absent.
+    /// Key-value heads per layer, shared by groups of query heads; defaults to `num_attention_heads`.
     #[serde(default)]
     pub num_key_value_heads: Option<usize>,
-    /// Width of a head; if absent, heads share the width of the residual stream.
+    /// Width of a head; defaults to `hidden_size / num_attention_heads`.
     #[serde(default)]
     pub head_dim: Option<i64>,
-    /// Width of the feed-forward blocks; four times that of the residual stream if absent.
+    /// Width of the feed-forward layers; defaults to `4 * hidden_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intermediate_size: Option<i64>,
-    /// Of the feed-forward blocks.
+    /// Activation of the feed-forward layers.
     pub hidden_act: Activation,
-    /// The longest text, in tokens.
+    /// Maximum text length in tokens.
     pub max_position_embeddings: i64,
-    /// Added to the variance, or to the mean square, in normalisation.
+    /// Added to the variance or mean square in norms.
     #[serde(default = "epsilon")]
     pub rms_norm_eps: f64,
-    /// Base of the frequencies of rotary positions.
+    /// Base of the rotary frequencies.
     #[serde(default = "rope_theta")]
     pub rope_theta: f64,
-    /// Scaling of these frequencies.
+    /// Scaling of the rotary frequencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rope_scaling: Option<RotaryScaling>,
     /// True if the output layer is the embedding table.
     #[serde(default)]
     pub tie_word_embeddings: bool,
-    /// True if the projections of attention have biases, where the family leaves that open.
+    /// True if the attention projections have biases, in families that have this key.
     #[serde(default, skip_serializing_if = "is_off")]
     pub attention_bias: bool,
-    /// True if the feed-forward blocks have biases, where the family leaves that open.
+    /// True if the feed-forward layers have biases, in families that have this key.
     #[serde(default, skip_serializing_if = "is_off")]
     pub mlp_bias: bool,
-    /// Tokens that a query sees, itself included, in layers that look at the nearest ones alone.
+    /// Number of tokens, including itself, that a query sees in layers with a sliding window.
     #[serde(default)]
     pub sliding_window: Option<i64>,
-    /// True if there are such layers, where the family leaves that open.
+    /// True if layers have sliding windows, in families that have this key.
     #[serde(default, skip_serializing_if = "is_off")]
     pub use_sliding_window: bool,
-    /// The first of them, unless `layer_types` names them.
+    /// The first layer with a sliding window, unless `layer_types` is given.
     #[serde(default)]
     pub max_window_layers: Option<usize>,
     /// `sliding_attention` or `full_attention` for each layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer_types: Option<Vec<String>>,
-    /// Deviation of initial weights.
+    /// Standard deviation of initial weights.
     #[serde(default = "initializer_range")]
     pub initializer_range: f64,
     /// Dropout on embeddings, in training.
@@ -92,37 +92,37 @@ pub struct LanguageConfig {
     /// Dropout on attention weights, in training.
     #[serde(default)]
     pub attention_dropout: f64,
-    /// The symbol that texts begin with.
+    /// BOS token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bos_token_id: Option<u32>,
-    /// The symbol that texts end with, or several.
+    /// EOS token, or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eos_token_id: Option<TokenIds>,
-    /// What some families add.
+    /// Additional keys of some families.
     #[serde(flatten)]
     pub options: LanguageOptions,
-    /// Heads that were cut out of the weights, by layer, both counted from 0.
+    /// Heads that were removed from the weights, by layer, both counted from 0.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pruned_heads: PrunedHeads,
 }
 
-/// Entries that some families have: each names its own in [`LanguageFamily::optional`].
+/// Keys that only some families have, as listed in [`LanguageFamily::optional`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LanguageOptions {
     /// Factor of embeddings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_multiplier: Option<f64>,
-    /// Factor of the scores of attention, in the place of the square root of a head's width as their divisor.
+    /// Factor of attention scores, which replaces division by √d_head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attention_multiplier: Option<f64>,
-    /// Divisor of the scores of attention, squared.
+    /// Square of the divisor of attention scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_pre_attn_scalar: Option<f64>,
-    /// The greatest size of a score of attention.
+    /// Cap of attention scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attn_logit_softcapping: Option<f64>,
-    /// Factor of what each sublayer adds.
+    /// Factor of each sublayer's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residual_multiplier: Option<f64>,
     /// Divisor of logits.
@@ -131,40 +131,40 @@ pub struct LanguageOptions {
     /// Factor of logits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logit_scale: Option<f64>,
-    /// The greatest size of a logit.
+    /// Cap of logits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_logit_softcapping: Option<f64>,
-    /// True if the feed-forward block reads what attention reads.
+    /// True if attention and feed-forward layer run in parallel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_parallel_residual: Option<bool>,
-    /// False if queries and keys are not normalised, where the family leaves that open.
+    /// False if queries and keys are not normalised, in families that have this key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_qk_norm: Option<bool>,
-    /// Share of each head that turns, its first numbers.
+    /// Share of each head's dimensions, from the first on, that are rotated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_rotary_factor: Option<f64>,
-    /// Base of the frequencies of rotary positions in layers with windows.
+    /// Base of the rotary frequencies in layers with a sliding window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rope_local_base_freq: Option<f64>,
     /// 0 for each layer without rotary positions, 1 for the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_rope_layers: Option<Vec<u8>>,
-    /// Unless they are listed: every N-th layer is without.
+    /// Every N-th layer has no rotary positions, unless `no_rope_layers` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_rope_layer_interval: Option<usize>,
-    /// Unless `layer_types` names them: every N-th layer sees all tokens.
+    /// Every N-th layer sees all tokens, unless `layer_types` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sliding_window_pattern: Option<usize>,
-    /// Experts of a layer.
+    /// Experts per layer.
     #[serde(skip_serializing_if = "Option::is_none", alias = "num_local_experts")]
     pub num_experts: Option<usize>,
-    /// Experts that each token is read by.
+    /// Experts per token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub num_experts_per_tok: Option<usize>,
     /// Width of an expert.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moe_intermediate_size: Option<i64>,
-    /// True if the shares of the experts that are chosen sum to 1.
+    /// True if the routing weights of the selected experts are rescaled to sum to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_topk_prob: Option<bool>,
     /// Every N-th layer has experts.
@@ -175,7 +175,7 @@ pub struct LanguageOptions {
     pub mlp_only_layers: Option<Vec<usize>>,
 }
 
-/// Entries that count only where a family has them.
+/// Keys that are ignored unless a family has them.
 const OPTIONAL: [&str; 28] = [
     "embd_pdrop",
     "resid_pdrop",
@@ -207,18 +207,18 @@ const OPTIONAL: [&str; 28] = [
     "mlp_only_layers",
 ];
 
-/// One symbol, or several.
+/// A token, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a token id, or a list of them")]
 pub enum TokenIds {
-    /// One.
+    /// One token.
     One(u32),
-    /// Any of them.
+    /// Any of several tokens.
     Several(Vec<u32>),
 }
 
 impl TokenIds {
-    /// All of them.
+    /// Returns all tokens.
     pub fn all(&self) -> &[u32] {
         match self {
             Self::One(id) => std::slice::from_ref(id),
@@ -248,14 +248,11 @@ fn initializer_range() -> f64 {
     0.02
 }
 
-/// The layers of transformers that look at the nearest tokens alone.
+/// transformers' type of layers with a sliding window.
 pub const SLIDING: &str = "sliding_attention";
 
 impl LanguageConfig {
-    /// Reads and validates a `config.json` of a family that is known.
-    ///
-    /// # Errors
-    /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
+    /// Reads and validates the `config.json` of a known family. Fails if the model is impossible or unsupported.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let names = |family: &LanguageFamily| [family.model_type, family.architecture];
         let of_family = |json, family| Self::of_family(path, json, family);
@@ -263,10 +260,7 @@ impl LanguageConfig {
         checkpoint::read_config(path, LANGUAGE_MODELS, names, of_family, inventory)
     }
 
-    /// The configuration with these entries, of this family; `path` is for messages.
-    ///
-    /// # Errors
-    /// As for [`read`](Self::read), but for the file.
+    /// Builds the configuration from these keys; `path` is for messages. Fails if the model is impossible or unsupported.
     pub fn of_family(
         path: &Path,
         json: Map<String, Value>,
@@ -275,7 +269,7 @@ impl LanguageConfig {
         let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         let mut json = json;
-        // `partial_rotary_factor` is judged with the other rotary settings
+        // `partial_rotary_factor` is checked with the other rotary settings
         let is_foreign =
             |name: &str| name != "partial_rotary_factor" && OPTIONAL.contains(&name) && !family.has(name);
         json.retain(|name, _| !is_foreign(name));
@@ -296,8 +290,8 @@ impl LanguageConfig {
         Ok(config)
     }
 
-    /// Width of a head in the weights next to a `config.json` that may give it and does not: tools that narrow a model leave its heads
-    /// as they were. `None` if weights do not tell.
+    /// Returns the width of a head in the weights next to a `config.json` that lacks `head_dim`: tools that narrow a model keep the width
+    /// of its heads. `None` if the weights do not determine it.
     fn stored_width(&self, path: &Path) -> Option<i64> {
         let is_given = self.head_dim.is_some() || self.family.keys.entries.contains(&("head_dim", None));
         if is_given || !self.pruned_heads.is_empty() {
@@ -309,11 +303,8 @@ impl LanguageConfig {
         (rows > 0 && rows % heads == 0).then(|| rows / heads)
     }
 
-    /// Refuses an impossible model: the fault, in words.
-    ///
-    /// # Errors
-    /// If a number is out of its range, groups do not divide the heads, no head would be left, or an unsupported variant is
-    /// asked for.
+    /// Refuses an impossible model and returns why: a number is out of range, groups do not divide the heads, no head would remain, or a
+    /// variant is unsupported.
     pub fn validate(&self) -> Result<(), String> {
         let keys = &self.family.keys;
         let heads = (keys.own("num_attention_heads"), self.num_attention_heads);
@@ -334,7 +325,7 @@ impl LanguageConfig {
         }
         self.validate_options()?;
         check_inventory(&Self { pruned_heads: PrunedHeads::new(), ..self.clone() }.inventory())?;
-        // rotary positions have no table
+        // no tensor bounds rotary positions
         if !(1..=MOST_ROWS).contains(&self.max_position_embeddings) {
             return Err(format!("{} must be from 1 to {MOST_ROWS}", keys.own("max_position_embeddings")));
         }
@@ -414,27 +405,27 @@ impl LanguageConfig {
         }
     }
 
-    /// Keys and values in a layer.
+    /// Returns the number of key-value heads per layer.
     pub fn key_value_heads(&self) -> usize {
         self.num_key_value_heads.unwrap_or(self.num_attention_heads)
     }
 
-    /// Width of a head.
+    /// Returns the width of a head.
     pub fn d_head(&self) -> i64 {
         self.head_dim.unwrap_or(self.hidden_size / self.num_attention_heads.max(1) as i64)
     }
 
-    /// Width of the feed-forward blocks.
+    /// Returns the width of the feed-forward layers.
     pub fn feed_forward_width(&self) -> i64 {
         self.intermediate_size.unwrap_or(self.hidden_size.saturating_mul(4))
     }
 
-    /// Tokens that a query of a layer, counted from 0, sees at most, itself included; all before it if absent.
+    /// Returns the number of tokens, including itself, that a query of a layer, counted from 0, sees; `None` if unlimited.
     pub fn window(&self, layer: usize) -> Option<i64> {
         self.sliding_window.filter(|_| self.is_local(layer))
     }
 
-    /// Returns true if a layer looks at the nearest tokens alone, should there be a window.
+    /// Returns true if a layer has a sliding window, should the configuration give its size.
     pub fn is_local(&self, layer: usize) -> bool {
         let named = self.layer_types.as_ref().map(|types| types[layer] == SLIDING);
         let every = |period| self.options.sliding_window_pattern.unwrap_or(period);
@@ -450,7 +441,7 @@ impl LanguageConfig {
         }
     }
 
-    /// Rotary positions of a layer, if it has any.
+    /// Returns the rotary settings of a layer; `None` if it has no rotary positions.
     pub fn turning(&self, layer: usize) -> Option<Turning> {
         let options = &self.options;
         let turns = match (&options.no_rope_layers, options.no_rope_layer_interval) {
@@ -468,32 +459,32 @@ impl LanguageConfig {
         })
     }
 
-    /// Divisor of the scores of attention.
+    /// Returns the divisor of attention scores.
     pub fn divisor(&self) -> f64 {
         let factor = self.options.attention_multiplier;
         let square = self.options.query_pre_attn_scalar.unwrap_or(self.d_head() as f64);
         factor.map_or_else(|| square.sqrt(), f64::recip)
     }
 
-    /// Divisor of logits, if they have one.
+    /// Returns the divisor of logits.
     pub fn logit_divisor(&self) -> Option<f64> {
         self.options.logits_scaling.or(self.options.logit_scale.map(f64::recip))
     }
 
-    /// Factor of embeddings, if they have one.
+    /// Returns the factor of embeddings.
     pub fn word_factor(&self) -> Option<f64> {
         let root = self.family.scales_words.then(|| (self.hidden_size as f64).sqrt());
         root.or(self.options.embedding_multiplier)
     }
 
-    /// Names of a layer's tensors, counted from 0.
+    /// Returns the names of a layer's tensors, counted from 0.
     pub fn layer_names(&self, layer: usize) -> LayerNames {
         let names = self.family.names.layer(layer);
         let has_head_norms = self.options.use_qk_norm != Some(false);
         LayerNames { head_norms: names.head_norms.filter(|_| has_head_norms), ..names }
     }
 
-    /// Experts of a layer; 0 if it has a plain feed-forward block.
+    /// Returns the number of experts of a layer; 0 for a plain feed-forward layer.
     pub fn experts(&self, layer: usize) -> usize {
         let options = &self.options;
         let is_plain = self.family.names.experts.is_none()
@@ -502,14 +493,14 @@ impl LanguageConfig {
         if is_plain { 0 } else { options.num_experts.unwrap_or(0) }
     }
 
-    /// A tensor of the last expert, if there are experts.
+    /// Returns a tensor name of the last expert; `None` without experts.
     pub fn last_expert(&self) -> Option<String> {
         let layer = (0..self.num_hidden_layers).find(|&layer| self.experts(layer) > 0)?;
         let names = self.family.names.layer(layer).expert(self.experts(layer) - 1);
         names.first().map(|name| format!("{name}.weight"))
     }
 
-    /// The symbols that texts end with.
+    /// Returns the EOS tokens.
     pub fn ends(&self) -> &[u32] {
         self.eos_token_id.as_ref().map_or(&[], TokenIds::all)
     }
@@ -524,13 +515,13 @@ impl LanguageConfig {
         HeadLayout::new([(Attention::SelfAttention, shape)])
     }
 
-    /// The table of embeddings.
+    /// Returns name and shape of the embedding table.
     pub fn embeddings(&self) -> (String, Vec<i64>) {
         let names = &self.family.names;
         (format!("{}.weight", names.of(names.words)), vec![self.vocab_size, self.hidden_size])
     }
 
-    /// The output layer, where it is a tensor of its own.
+    /// Returns name and shape of an untied output layer.
     pub fn output(&self) -> (String, Vec<i64>) {
         (format!("{}.weight", self.family.names.output), vec![self.vocab_size, self.hidden_size])
     }
@@ -561,7 +552,7 @@ impl ModelConfig for LanguageConfig {
             let is_null_width = name == "head_dim" && value.is_null() && self.model_type != LLAMA.model_type;
             !is_null_width && (!OPTIONAL.contains(&name.as_str()) || self.family.has(name))
         });
-        // what is left out is off, unless the family assumes that it is on
+        // an absent key means false, unless the family's default is true
         for (name, assumed) in self.family.keys.assumed() {
             if assumed == true && !json.contains_key(&name) {
                 json.insert(name, Value::Bool(false));
@@ -575,7 +566,7 @@ impl ModelConfig for LanguageConfig {
     }
 
     fn dropout(&self) -> DropoutRates {
-        // that of embeddings goes by `classifier`, which a language model has no other use for
+        // a language model has no classifier, so `classifier` is its embedding dropout
         DropoutRates {
             hidden: self.resid_pdrop,
             attention: self.attention_dropout,
@@ -594,7 +585,7 @@ impl ModelConfig for LanguageConfig {
 
     fn with_attention_bias(&self) -> Option<Self> {
         let biases = self.family.biases;
-        // where the entry is of the feed-forward block too, more than attention would change
+        // if the key also adds biases to the feed-forward layers, more than attention would change
         let is_asked_for = [biases.inputs, biases.output] == [Bias::OfAttention; 2]
             && biases.feed_forward != Bias::OfAttention;
         is_asked_for.then(|| Self { attention_bias: true, ..self.clone() })

@@ -1,4 +1,4 @@
-//! The tensors of a language model, and what its blocks make of them.
+//! The tensors of a language model, assembled into blocks.
 use super::config::LanguageConfig;
 use crate::config::ModelConfig;
 use crate::parts::{
@@ -11,20 +11,20 @@ use heads::{Attention, HeadLayout};
 /// Parts of a language model.
 #[derive(Debug)]
 pub struct LanguageParts<T> {
-    /// Embeddings of tokens, `[vocab, d_model]`.
+    /// Token embeddings, `[vocab, d_model]`.
     pub words: T,
-    /// Embeddings of positions, `[max_position, d_model]`.
+    /// Position embeddings, `[max_position, d_model]`.
     pub positions: Option<T>,
     /// The layers.
     pub blocks: Vec<Block<T>>,
-    /// After the last layer.
+    /// Norm after the last layer.
     pub norm: Norm<T>,
-    /// The output layer, `[vocab, d_model]`; if absent, it is the embeddings.
+    /// The output layer, `[vocab, d_model]`; `None` if it is tied to the embeddings.
     pub output: Option<T>,
 }
 
 impl LanguageConfig {
-    /// The parts of the model.
+    /// Assembles the parts of the model.
     pub fn parts<S: Tensors>(&self, tensors: &mut S) -> Taken<LanguageParts<S::Tensor>, S> {
         let (names, words, output) = (&self.family.names, self.embeddings(), self.output());
         let rows = self.max_position_embeddings.saturating_add(names.rows_before);
@@ -40,13 +40,13 @@ impl LanguageConfig {
         })
     }
 
-    /// The layers.
+    /// Assembles the layers.
     pub fn blocks<S: Tensors>(&self, tensors: &mut S) -> Taken<Vec<Block<S::Tensor>>, S> {
         let layout = self.layout();
         (0..self.num_hidden_layers).map(|layer| self.block(tensors, &layout, layer)).collect()
     }
 
-    /// The norm after the last layer.
+    /// Takes the norm after the last layer.
     pub fn last_norm<S: Tensors>(&self, tensors: &mut S) -> Taken<Norm<S::Tensor>, S> {
         let names = &self.family.names;
         tensors.norm(&names.of(names.norm), &[self.hidden_size], self.norm_kind())

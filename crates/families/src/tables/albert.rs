@@ -1,5 +1,5 @@
-//! ALBERT, Lan et al. (2020), <https://arxiv.org/abs/1909.11942>: BERT whose layers are one, passed several times, behind narrow
-//! embeddings. Gates are by turn; a head is removed from all turns.
+//! ALBERT, Lan et al. (2020), <https://arxiv.org/abs/1909.11942>: BERT with narrow embeddings and one layer that is applied several times.
+//! Gates are separate for each application; a head is removed from all of them.
 //!
 //! Names follow transformers' `AlbertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/albert/modeling_albert.py>.

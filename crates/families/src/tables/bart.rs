@@ -1,7 +1,7 @@
-//! BART, Lewis et al. (2020), <https://aclanthology.org/2020.acl-main.703>, and what is built like it: mBART, Liu et al. (2020),
+//! BART, Lewis et al. (2020), <https://aclanthology.org/2020.acl-main.703>, and similar models: mBART, Liu et al. (2020),
 //! <https://aclanthology.org/2020.tacl-1.47>, M2M100, Fan et al. (2021), <https://arxiv.org/abs/2010.11125>, with NLLB,
-//! <https://arxiv.org/abs/2207.04672>, and Pegasus, Zhang et al. (2020), <https://arxiv.org/abs/1912.08777>. They differ in
-//! positions and places of normalisation; `normalize_before` and `add_final_layer_norm` in their files say nothing.
+//! <https://arxiv.org/abs/2207.04672>, and Pegasus, Zhang et al. (2020), <https://arxiv.org/abs/1912.08777>. They differ in positions and
+//! norms; `normalize_before` and `add_final_layer_norm` in their files are meaningless.
 //!
 //! Names follow transformers' `BartForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/bart/modeling_bart.py>.
@@ -30,7 +30,7 @@ const LIKE_BART: TranslatorFamily = TranslatorFamily {
     unused: &[],
 };
 
-/// mBART, whose decoder starts from the code of a language in mBART-25, and from the end symbol and the code in mBART-50.
+/// mBART, whose decoder starts with a language code in mBART-25, and with the end token and the code in mBART-50.
 pub static MBART: TranslatorFamily = TranslatorFamily {
     model_type: "mbart",
     architecture: "MBartForConditionalGeneration",
@@ -58,7 +58,7 @@ pub static M2M100: TranslatorFamily = TranslatorFamily {
     ..LIKE_BART
 };
 
-/// Pegasus, whose files hold the tables of positions.
+/// Pegasus, whose files contain the position tables.
 pub static PEGASUS: TranslatorFamily = TranslatorFamily {
     model_type: "pegasus",
     architecture: "PegasusForConditionalGeneration",

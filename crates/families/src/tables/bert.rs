@@ -50,7 +50,7 @@ pub(super) const LAYERS: ClassifierNames = ClassifierNames {
     norm: "output.LayerNorm",
 };
 
-/// Names as BERT has them below another prefix.
+/// Returns BERT's names with another prefix.
 pub(super) const fn below(prefix: &'static str) -> ClassifierNames {
     ClassifierNames { prefix, ..LAYERS }
 }

@@ -1,5 +1,5 @@
-//! Command R, <https://arxiv.org/abs/2504.00698>: one layer normalisation without bias for attention and the feed-forward block, which run
-//! in parallel; neighbouring numbers of a head turn in rotary positions; logits have a factor.
+//! Command R, <https://arxiv.org/abs/2504.00698>: one layer norm without bias for attention and feed-forward layer, which run in parallel;
+//! rotary positions pair neighbouring dimensions; logits have a factor.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/cohere/modeling_cohere.py>.

@@ -1,5 +1,5 @@
-//! DeBERTa-v2 and v3, He et al. (2021), <https://arxiv.org/abs/2006.03654> and <https://arxiv.org/abs/2111.09543>: BERT without a
-//! table of positions, whose scores compare contents with embeddings of distances in both directions.
+//! DeBERTa-v2 and v3, He et al. (2021), <https://arxiv.org/abs/2006.03654> and <https://arxiv.org/abs/2111.09543>: BERT without a position
+//! table, but with disentangled attention, whose scores compare contents with embeddings of distances in both directions.
 //!
 //! Names follow transformers' `DebertaV2ForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/deberta_v2/modeling_deberta_v2.py>.

@@ -1,5 +1,5 @@
-//! DistilBERT, Sanh et al. (2019), <https://arxiv.org/abs/1910.01108>: half of BERT's layers, no segments, and a head with a
-//! rectified first map.
+//! DistilBERT, Sanh et al. (2019), <https://arxiv.org/abs/1910.01108>: half of BERT's layers, no segments, and a classification head with
+//! ReLU.
 //!
 //! Names follow transformers' `DistilBertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/distilbert/modeling_distilbert.py>.

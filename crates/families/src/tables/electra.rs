@@ -1,5 +1,5 @@
-//! ELECTRA, Clark et al. (2020), <https://arxiv.org/abs/2003.10555>: BERT with embeddings that may be narrower than the residual
-//! stream, and RoBERTa's head with another nonlinearity.
+//! ELECTRA, Clark et al. (2020), <https://arxiv.org/abs/2003.10555>: BERT with optionally narrower embeddings, and RoBERTa's classification
+//! head with another activation.
 //!
 //! Names follow transformers' `ElectraForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/electra/modeling_electra.py>.

@@ -1,5 +1,5 @@
-//! fairseq's translators, Ng et al. (2019), <https://aclanthology.org/W19-5333>, among them the model of Michel et al. (2019):
-//! a vocabulary for each side, the target's being the output layer too, and positions that count from behind the padding.
+//! fairseq's translators, Ng et al. (2019), <https://aclanthology.org/W19-5333>, among them the model of Michel et al. (2019): separate
+//! vocabularies, the target embeddings tied to the output layer, and positions that start after the padding token.
 //!
 //! Names follow transformers' `FSMTForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/fsmt/modeling_fsmt.py>.

@@ -1,7 +1,7 @@
-//! Gemma, <https://arxiv.org/abs/2403.08295>, <https://arxiv.org/abs/2408.00118> and <https://arxiv.org/abs/2503.19786>: embeddings
-//! are multiplied by the square root of their width, and normalisation by 1 + weight. Gemma 2 caps scores and logits, and also
-//! normalises what a sublayer adds; Gemma 3 normalises queries and keys, and its layers with windows have their own base of rotary
-//! positions. Its cap of scores is not used by transformers, and not here.
+//! Gemma, <https://arxiv.org/abs/2403.08295>, <https://arxiv.org/abs/2408.00118> and <https://arxiv.org/abs/2503.19786>: embeddings are
+//! multiplied by the square root of their width, norms by 1 + weight. Gemma 2 caps scores and logits, and also normalises each sublayer's
+//! output. Gemma 3 normalises queries and keys, and its layers with sliding windows have another rotary base. As in transformers, its cap
+//! of scores is not used.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gemma/modeling_gemma.py>.
@@ -9,7 +9,7 @@ use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
 use super::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 
-/// Gemma. Its activation is the tanh approximation of GELU, whatever its `hidden_act` says: that of the first files says `gelu`.
+/// Gemma. Its activation is the tanh approximation of GELU, although `hidden_act` of the first files is `gelu`.
 pub static GEMMA: LanguageFamily = LanguageFamily {
     model_type: "gemma",
     architecture: "GemmaForCausalLM",
@@ -60,7 +60,7 @@ pub static GEMMA2: LanguageFamily = LanguageFamily {
     ..LIKE_GEMMA
 };
 
-/// Gemma 3, text alone.
+/// Gemma 3, text only.
 pub static GEMMA3_TEXT: LanguageFamily = LanguageFamily {
     model_type: "gemma3_text",
     architecture: "Gemma3ForCausalLM",

@@ -1,5 +1,5 @@
-//! GLM-4 (0414), <https://arxiv.org/abs/2406.12793>: norms before and after each sublayer, inside the residual connection; neighbouring
-//! numbers of the first half of each head turn in rotary positions.
+//! GLM-4 (0414), <https://arxiv.org/abs/2406.12793>: norms before and after each sublayer, inside the residual connection; rotary positions
+//! pair neighbouring dimensions of the first half of each head.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/glm4/modeling_glm4.py>.

@@ -1,8 +1,8 @@
-//! GPT-2, Radford et al. (2019): learned positions, layer normalisation, query, key and value in one tensor, `[in, out]`.
+//! GPT-2, Radford et al. (2019): learned positions, layer norm, and query, key and value fused into one tensor, `[in, out]`.
 //!
 //! Names follow transformers' `GPT2LMHeadModel`:
-//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt2/modeling_gpt2.py>. There query, key
-//! and value have no names of their own; here they are `q`, `k` and `v` beside `c_attn`.
+//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt2/modeling_gpt2.py>. The fused maps have no names
+//! there; here they are `q`, `k` and `v` in place of `c_attn`.
 use super::ConfigKeys;
 use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
 use crate::storage::{Fused, Storage};

@@ -1,5 +1,5 @@
 //! GPT-NeoX, Black et al. (2022), <https://arxiv.org/abs/2204.06745>, and Pythia, Biderman et al. (2023),
-//! <https://arxiv.org/abs/2304.01373>: both sublayers read the same, unless `use_parallel_residual` is false; a part of each head turns.
+//! <https://arxiv.org/abs/2304.01373>: sublayers in parallel, unless `use_parallel_residual` is false; part of each head is rotated.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt_neox/modeling_gpt_neox.py>.

@@ -1,4 +1,4 @@
-//! Granite: <https://arxiv.org/abs/2405.04324>; a Llama whose embeddings, scores, sublayers and logits have factors.
+//! Granite, <https://arxiv.org/abs/2405.04324>: a Llama with factors for embeddings, scores, sublayers and logits.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/granite/modeling_granite.py>.

@@ -1,7 +1,7 @@
-//! Llama, Touvron et al. (2023), <https://arxiv.org/abs/2302.13971>, and what is built like it: Mistral, Jiang et al. (2023),
-//! <https://arxiv.org/abs/2310.06825>, with windows, and Qwen, <https://arxiv.org/abs/2407.10671> and
-//! <https://arxiv.org/abs/2505.09388>, with biases (2) or normalised queries and keys (3). All have rotary positions, keys and
-//! values that heads share in groups, and gated feed-forward blocks.
+//! Llama, Touvron et al. (2023), <https://arxiv.org/abs/2302.13971>, and similar models: Mistral, Jiang et al. (2023),
+//! <https://arxiv.org/abs/2310.06825>, with sliding windows, and Qwen, <https://arxiv.org/abs/2407.10671> and
+//! <https://arxiv.org/abs/2505.09388>, with biases (2) or normalised queries and keys (3). All have rotary positions, grouped-query
+//! attention, and gated feed-forward layers.
 //!
 //! Names follow transformers' `LlamaForCausalLM`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/modeling_llama.py>.
@@ -9,13 +9,13 @@ use super::ConfigKeys;
 use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
 use crate::storage::Storage;
 
-/// Heads that were cut out, under a name of our own: transformers refuses `pruned_heads` for these families.
+/// Key of the removed heads, not transformers' `pruned_heads`, which it refuses for these families.
 pub(super) const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));
 
 /// Llama.
 pub static LLAMA: LanguageFamily = LIKE_LLAMA;
 
-/// What the others are described by their differences from.
+/// Base of all tables that differ little from Llama.
 pub(super) const LIKE_LLAMA: LanguageFamily = LanguageFamily {
     model_type: "llama",
     architecture: "LlamaForCausalLM",

@@ -1,6 +1,5 @@
-//! Marian's translators, Junczys-Dowmunt et al. (2018), <https://aclanthology.org/P18-4020>, such as the opus-mt models: one
-//! embedding table for source, target and output, or one for the source and one for the target and the output, and a bias on
-//! the logits.
+//! Marian's translators, Junczys-Dowmunt et al. (2018), <https://aclanthology.org/P18-4020>, such as opus-mt: one embedding table for
+//! source, target and output, or one for the source and one for target and output; and a bias on the logits.
 //!
 //! Names follow transformers' `MarianMTModel`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
@@ -35,7 +34,7 @@ pub static MARIAN: TranslatorFamily = TranslatorFamily {
     unused: &[],
 };
 
-/// Names in a folder with one embedding table.
+/// Names in folders with one embedding table.
 pub(super) const SHARED: EmbeddingNames = EmbeddingNames {
     source: "model.shared.weight",
     target: "model.shared.weight",

@@ -1,4 +1,4 @@
-//! The families that are known, one file each: what their folders say and how their tensors are called.
+//! Known families, one file each: the meaning of their configurations and the names of their tensors.
 mod albert;
 mod bart;
 mod bert;
@@ -67,7 +67,7 @@ pub use starcoder2::STARCODER2;
 pub use t5::{MT5, T5};
 pub use vit::{DEIT, VIT};
 
-/// Encoders with a classifier on top.
+/// Encoders with a classification head.
 pub const CLASSIFIERS: &[&ClassifierFamily] = &[
     &BERT,
     &ROBERTA,

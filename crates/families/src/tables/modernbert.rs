@@ -1,10 +1,9 @@
-//! ModernBERT, Warner et al. (2024), <https://arxiv.org/abs/2412.13663>: normalisation before each sublayer, gated feed-forward
-//! blocks, and rotary positions, with a base of their own in the layers that look at the nearest tokens alone. Its layers are
-//! those of a language model that sees both sides.
+//! ModernBERT, Warner et al. (2024), <https://arxiv.org/abs/2412.13663>: pre-norm layers, gated feed-forward layers, and rotary positions,
+//! with another base in layers with sliding windows. It has the layers of a language model without the causal mask.
 //!
 //! Names follow transformers' `ModernBertForSequenceClassification`:
-//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/modernbert/modeling_modernbert.py>. There
-//! the maps that share a tensor have no names of their own; here they are `q`, `k` and `v`, `active` and `factor`.
+//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/modernbert/modeling_modernbert.py>. The fused maps
+//! have no names there; here they are `q`, `k` and `v`, `active` and `factor`.
 use super::llama::{LIKE_LLAMA, REMOVED};
 use super::{Around, LanguageFamily, LanguageNames, Normalisation, Windows};
 use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};

@@ -1,5 +1,5 @@
-//! MPNet, Song et al. (2020), <https://arxiv.org/abs/2004.09297>: RoBERTa without segments, and with a bias of each head on its
-//! scores by the distance between query and key, which all layers share.
+//! MPNet, Song et al. (2020), <https://arxiv.org/abs/2004.09297>: RoBERTa without segments, but with a relative position bias that all
+//! layers share.
 //!
 //! Names follow transformers' `MPNetForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/mpnet/modeling_mpnet.py>.

@@ -1,103 +1,103 @@
-//! Differences between families of classifiers: entries of `config.json`, names of tensors, a few choices.
+//! Differences between families of classifiers: keys of `config.json`, names of tensors, and a few choices.
 use super::LanguageFamily;
 use crate::config_keys::ConfigKeys;
 use crate::parts::Projections;
 use crate::storage::Storage;
 use serde_json::{Map, Value};
 
-/// A family of encoders with a classifier on top, such as BERT.
+/// A family of encoders with a classification head, such as BERT.
 #[derive(Debug, PartialEq)]
 pub struct ClassifierFamily {
     /// `model_type` in its `config.json`.
     pub model_type: &'static str,
-    /// The class that transformers loads its folders into, if texts or images are classified.
+    /// The class that transformers loads its folders into, for text or image classification.
     pub architecture: &'static str,
-    /// Entries of `config.json` that BERT calls otherwise, and what transformers assumes of those that are not there.
+    /// Keys of `config.json` that differ from BERT's, and transformers' defaults of absent keys.
     pub keys: ConfigKeys,
-    /// Names of its tensors.
+    /// Names of the tensors.
     pub names: ClassifierNames,
-    /// Layers as language models have them, in the place of BERT's.
+    /// Layers of a language model, which replace BERT's post-norm layers.
     pub stack: Option<&'static LanguageFamily>,
-    /// Storage of its linear maps.
+    /// How files store linear maps.
     pub storage: Storage,
-    /// True if all layers have the weights of one, which has the number 0.
+    /// True if all layers share the weights of layer 0.
     pub shares_layers: bool,
-    /// Entries whose only supported values these are: JSON under common names. Those that are not null are saved.
+    /// Keys with a single supported value: JSON under common keys. Values other than null are saved.
     pub supported: &'static str,
-    /// Where positions begin to count.
+    /// Where positions start.
     pub positions: PositionStart,
-    /// Computation of the logits of a text.
+    /// Classification head for texts or images.
     pub head: ClassifierHead,
-    /// Computation of the logits of each token.
+    /// Classification head for tokens.
     pub token_head: ClassifierHead,
-    /// Prefixes of tensors to ignore: heads of pretraining.
+    /// Prefixes of ignored tensors, such as pretraining heads.
     pub unused: &'static [&'static str],
 }
 
-/// Names of tensors; those of the encoder without its prefix.
+/// Names of tensors, without the encoder's prefix.
 #[derive(Debug, PartialEq)]
 pub struct ClassifierNames {
-    /// Prefix of names in the encoder, unless it was saved by itself.
+    /// Prefix of encoder names, absent if the encoder was saved separately.
     pub prefix: &'static str,
-    /// Embeddings of tokens.
+    /// Token embeddings.
     pub words: &'static str,
-    /// Embeddings of positions, if there are any.
+    /// Position embeddings, if any.
     pub positions: Option<&'static str>,
-    /// Positions of an image, in the place of embeddings of tokens, positions and segments.
+    /// Patch embeddings of image models, which replace token, position and segment embeddings.
     pub patches: Option<PatchNames>,
-    /// Embeddings of segments, if there are any.
+    /// Segment embeddings, if any.
     pub segments: Option<&'static str>,
-    /// Normalisation of the sum of embeddings.
+    /// Norm of the sum of embeddings.
     pub embedding_norm: &'static str,
-    /// Map from embeddings to the width of the residual stream, where these may be narrower.
+    /// Projection from embeddings to the residual stream, in families where embeddings may be narrower.
     pub embedding_map: Option<&'static str>,
-    /// What scores owe to the distance between query and key, if they do.
+    /// Tables of the position terms of attention scores, if any.
     pub distances: Option<DistanceNames>,
     /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
     /// Query, key, value and output projection of a layer.
     pub projections: [&'static str; 4],
-    /// Normalisation after attention.
+    /// Norm after attention.
     pub attention_norm: &'static str,
-    /// The two maps of the feed-forward block.
+    /// The two maps of the feed-forward layer.
     pub feed_forward: [&'static str; 2],
-    /// Normalisation after it.
+    /// Norm after the feed-forward layer.
     pub norm: &'static str,
 }
 
-/// Names of the tensors that make positions of an image; the prefix of the encoder is left out.
+/// Names of the tensors that embed an image, without the encoder's prefix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PatchNames {
-    /// Learned embeddings before the patches: the one that is classified, and those that are only attended to.
+    /// Learned embeddings before the patches: the first is classified, the others are only attended to.
     pub first: &'static [&'static str],
-    /// Convolution that makes an embedding of each patch.
+    /// Convolution that embeds patches.
     pub projection: &'static str,
-    /// Embeddings of all positions.
+    /// Position embeddings.
     pub positions: &'static str,
 }
 
-/// Tables by the bucket of the distance between query and key.
+/// Tables indexed by the bucket of the distance between query and key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DistanceNames {
-    /// A bias of each head: MPNet's.
+    /// Relative position bias, as in MPNet.
     Bias(&'static str),
-    /// Embeddings, and their normalisation: DeBERTa's.
+    /// Embeddings of distances and their norm, as in DeBERTa.
     Embeddings {
         /// The table.
         table: &'static str,
-        /// The normalisation.
+        /// The norm.
         norm: &'static str,
     },
 }
 
-/// Where positions begin to count.
+/// Where positions start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PositionStart {
     /// At 0.
     Zero,
-    /// After the padding id, as in fairseq, and padding is not counted: earlier rows are unused.
+    /// After the padding id, as in fairseq; padding has no position, and earlier rows are unused.
     AfterPadding,
-    /// The same as if the padding id were 1.
+    /// At 2, as if the padding id were 1.
     AfterOne,
 }
 
@@ -113,7 +113,7 @@ pub enum Classified {
 }
 
 impl Classified {
-    /// End of the names of the classes in transformers that do so.
+    /// Returns the suffix of transformers' class names for this task.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Texts => "ForSequenceClassification",
@@ -123,22 +123,22 @@ impl Classified {
     }
 }
 
-/// One or two linear maps to the logits: of a text from its first position or the mean of all, of a token from its own.
+/// Classification head of one or two linear maps: for a text from its first position or the mean of all, for a token from its position.
 #[derive(Debug, PartialEq)]
 pub struct ClassifierHead {
-    /// The first map; `None` if there is only one.
+    /// The first map; `None` if the head has only one.
     pub first: Option<&'static str>,
-    /// Nonlinearity after the first map.
+    /// Activation after the first map.
     pub activation: HeadActivation,
-    /// Normalisation after the nonlinearity.
+    /// Norm after the activation.
     pub norm: Option<&'static str>,
-    /// The last map, which has a row for each class.
+    /// The last map, which has a row per class.
     pub last: &'static str,
-    /// True if training drops out elements of the first map's input too.
+    /// True if dropout also applies to the first map's input.
     pub drops_input: bool,
 }
 
-/// The nonlinearity of a classifier's head.
+/// Activation of a classification head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadActivation {
     /// tanh x
@@ -156,17 +156,17 @@ pub struct BlockNames {
     pub projections: Projections,
     /// Norm after attention.
     pub attention_norm: String,
-    /// The two maps of the feed-forward block.
+    /// The two maps of the feed-forward layer.
     pub feed_forward: [String; 2],
-    /// Norm after it.
+    /// Norm after the feed-forward layer.
     pub norm: String,
 }
 
 impl ClassifierHead {
-    /// One map, from each token: the head of token classifiers in nearly all families.
+    /// A single map: the head for token classification in nearly all families.
     ///
-    /// Differs from transformers in training DistilBERT and DeBERTa, where the dropout before it has the rate of hidden states, not
-    /// that of the classifier.
+    /// Differs from transformers when DistilBERT or DeBERTa are trained: there, the dropout before it has the rate of hidden states, not of
+    /// the classifier.
     pub const OF_TOKENS: Self = Self {
         first: None,
         activation: HeadActivation::Tanh,
@@ -175,19 +175,19 @@ impl ClassifierHead {
         drops_input: false,
     };
 
-    /// Names of its maps and its normalisation.
+    /// Returns the names of its maps and its norm.
     pub fn maps(&self) -> impl Iterator<Item = &'static str> {
         self.first.into_iter().chain(self.norm).chain([self.last])
     }
 }
 
 impl ClassifierFamily {
-    /// The class that transformers loads a folder into.
+    /// Returns the class that transformers loads a folder into.
     pub fn architecture_of(&self, classified: Classified) -> String {
         self.architecture.replace(Classified::Texts.suffix(), classified.suffix())
     }
 
-    /// The classification head of a model that classifies these.
+    /// Returns the classification head for a task.
     pub fn head_of(&self, classified: Classified) -> &ClassifierHead {
         match classified {
             Classified::Texts | Classified::Images => &self.head,
@@ -195,22 +195,19 @@ impl ClassifierFamily {
         }
     }
 
-    /// The only supported values of some entries.
-    ///
-    /// # Panics
-    /// If they are no JSON.
+    /// Returns the keys with a single supported value.
     pub fn supported(&self) -> Map<String, Value> {
         serde_json::from_str(self.supported).expect("supported values are JSON")
     }
 }
 
 impl ClassifierNames {
-    /// The name of a part of the encoder.
+    /// Returns the name of a part of the encoder.
     pub fn of(&self, part: &str) -> String {
         format!("{}.{part}", self.prefix)
     }
 
-    /// The names of a layer, counted from 0.
+    /// Returns the names of a layer, counted from 0.
     pub fn layer(&self, layer: usize) -> BlockNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
         BlockNames {
@@ -221,7 +218,7 @@ impl ClassifierNames {
         }
     }
 
-    /// A tensor's name with the prefix, which an encoder that was saved by itself lacks.
+    /// Adds the prefix to a tensor's name if it lacks it, as in separately saved encoders.
     pub fn with_prefix(&self, name: String) -> String {
         let first = |path: &'static str| path.split('.').next().unwrap_or(path);
         let parts =

@@ -1,88 +1,88 @@
-//! Differences between families of language models: entries of `config.json`, names of tensors, a few choices.
+//! Differences between families of language models: keys of `config.json`, names of tensors, and a few choices.
 use crate::config_keys::ConfigKeys;
 use crate::parts::{HeadNorm, Normalisation, Projections};
 use crate::storage::Storage;
 
-/// A family of decoders with normalisation before each sublayer, such as Llama.
+/// A family of decoders with norms inside the residual connections, such as Llama.
 #[derive(Debug, PartialEq)]
 pub struct LanguageFamily {
     /// `model_type` in its `config.json`.
     pub model_type: &'static str,
     /// The class that transformers loads its folders into.
     pub architecture: &'static str,
-    /// Entries of `config.json` that Llama calls otherwise, and what transformers assumes of those that are not there.
+    /// Keys of `config.json` that differ from Llama's, and transformers' defaults of absent keys.
     pub keys: ConfigKeys,
-    /// Entries of `config.json` beyond those that all have: dropout, windows, and the `LanguageOptions`.
+    /// Optional keys that the family has: dropout, sliding windows, and the `LanguageOptions`.
     pub optional: &'static [&'static str],
-    /// Names of its tensors.
+    /// Names of the tensors.
     pub names: LanguageNames,
-    /// Storage of its linear maps.
+    /// How files store linear maps.
     pub storage: Storage,
-    /// Kind of normalisation.
+    /// Kind of norm.
     pub norm: Normalisation,
-    /// Which of its linear maps have a bias.
+    /// Which linear maps have a bias.
     pub biases: Biases,
-    /// True if attention and the feed-forward block run in parallel and read the same normalised input.
+    /// True if attention and feed-forward layer run in parallel and share their normalised input.
     pub shared_norm: bool,
-    /// True if rotary positions rotate neighbouring dimensions of a head (0 with 1) instead of its two halves.
+    /// True if rotary positions pair neighbouring dimensions of a head (0 with 1) instead of its two halves.
     pub interleaved_rotary: bool,
     /// True if embeddings are multiplied by the square root of their width.
     pub scales_words: bool,
-    /// Which of its layers look at the nearest tokens alone.
+    /// Which layers have sliding windows.
     pub windows: Windows,
-    /// Entries that a `config.json` may have, and the only value that is supported.
+    /// Keys of `config.json` with a single supported value.
     pub supported: &'static [(&'static str, bool)],
-    /// Ends of the names of tensors to ignore: tables that are computed.
+    /// Suffixes of ignored tensors, which are computed.
     pub unused: &'static [&'static str],
 }
 
-/// Names of tensors; those of the decoder without its prefix.
+/// Names of tensors, without the decoder's prefix.
 #[derive(Debug, PartialEq)]
 pub struct LanguageNames {
-    /// Prefix of names in the decoder, unless it was saved by itself.
+    /// Prefix of decoder names, absent if the decoder was saved separately.
     pub prefix: &'static str,
-    /// Embeddings of tokens.
+    /// Token embeddings.
     pub words: &'static str,
-    /// Learned embeddings of positions; rotary ones if absent.
+    /// Learned position embeddings; `None` for rotary positions.
     pub positions: Option<&'static str>,
-    /// Rows of that table before the one of the first position.
+    /// Rows of the position table before the first position's.
     pub rows_before: i64,
     /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
-    /// Normalisation around attention.
+    /// Norms of the attention sublayer.
     pub attention_norm: Around<&'static str>,
-    /// True if the first layer has none of it, since embeddings are normalised.
+    /// True if the first layer has no attention norm, since embeddings are normalised.
     pub bare_first: bool,
     /// Query, key, value and output projection of a layer.
     pub projections: [&'static str; 4],
-    /// Normalisation of queries and keys, if there is any.
+    /// Norms of queries and keys, if any.
     pub head_norms: Option<[&'static str; 2]>,
-    /// Kind of that normalisation.
+    /// Kind of the norms of queries and keys.
     pub head_norm: HeadNorm,
-    /// Normalisation around the feed-forward block.
+    /// Norms of the feed-forward sublayer.
     pub feed_forward_norm: Around<&'static str>,
-    /// Inner and outer map of the feed-forward block, behind its gate if there is one.
+    /// Inner and outer map of the feed-forward layer, preceded by the gate if it is gated.
     pub feed_forward: &'static [&'static str],
-    /// In a layer of experts: the map that chooses among them, and what stands before an expert's number. The last parts of
-    /// the names of its maps are those of the feed-forward block.
+    /// In a layer with experts: the router, and the prefix of an expert's number. The last components of its maps' names equal those of the
+    /// feed-forward layer.
     pub experts: Option<[&'static str; 2]>,
-    /// Normalisation after the last layer.
+    /// Norm after the last layer.
     pub norm: &'static str,
-    /// The output layer, with its whole name; tied to the embeddings, it has no tensor.
+    /// The output layer, with its full name; absent if tied to the embeddings.
     pub output: &'static str,
 }
 
-/// What stands before and after a sublayer, within its residual connection.
+/// Values before and after a sublayer, inside its residual connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Around<T> {
-    /// Of what the sublayer reads.
+    /// For the sublayer's input.
     pub before: Option<T>,
-    /// Of what it adds.
+    /// For the sublayer's output.
     pub after: Option<T>,
 }
 
 impl<T> Around<T> {
-    /// Both made anew.
+    /// Converts both values.
     pub fn map<U>(self, make: impl Fn(T) -> U) -> Around<U> {
         Around { before: self.before.map(&make), after: self.after.map(make) }
     }
@@ -95,7 +95,7 @@ pub struct Biases {
     pub inputs: Bias,
     /// The output projection.
     pub output: Bias,
-    /// Maps of the feed-forward block.
+    /// Maps of the feed-forward layer.
     pub feed_forward: Bias,
 }
 
@@ -106,46 +106,46 @@ pub enum Bias {
     Always,
     /// In none.
     Never,
-    /// As `attention_bias` says.
+    /// If `attention_bias` is true.
     OfAttention,
-    /// As `mlp_bias` says.
+    /// If `mlp_bias` is true.
     OfFeedForward,
 }
 
-/// Which layers look at the nearest tokens alone.
+/// Which layers have sliding windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Windows {
     /// None.
     Nowhere,
     /// All, if `sliding_window` is a number.
     Everywhere,
-    /// Layers that `layer_types` names, or else all but every N-th; `sliding_window_pattern` is another N.
+    /// Layers given by `layer_types`, by default all except every N-th; `sliding_window_pattern` overrides N.
     Periodic(usize),
-    /// The same, counted from the first layer, which sees all tokens.
+    /// Layers given by `layer_types`, by default all except every N-th, starting with the first; `sliding_window_pattern` overrides N.
     PeriodicFromFirst(usize),
-    /// Layers that `layer_types` names, or else those from `max_window_layers` on; only if `use_sliding_window`.
+    /// Layers given by `layer_types`, by default all from `max_window_layers` on; only if `use_sliding_window`.
     ByLayer,
 }
 
 /// Names of a layer's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerNames {
-    /// Norms around attention.
+    /// Norms of the attention sublayer.
     pub attention_norm: Around<String>,
     /// Maps of attention.
     pub projections: Projections,
     /// Norms of queries and keys.
     pub head_norms: Option<[String; 2]>,
-    /// Norms around the feed-forward block.
+    /// Norms of the feed-forward sublayer.
     pub feed_forward_norm: Around<String>,
-    /// Two maps, or three if they are gated.
+    /// Two maps, or three with a gate.
     pub feed_forward: Vec<String>,
-    /// The map that chooses among experts, and what stands before an expert's number.
+    /// The router, and the prefix of an expert's number.
     pub experts: Option<[String; 2]>,
 }
 
 impl LayerNames {
-    /// The names of an expert's maps.
+    /// Returns the names of an expert's maps.
     pub fn expert(&self, number: usize) -> Vec<String> {
         let before = self.experts.as_ref().map_or("", |[_, expert]| expert);
         let last = |name: &String| format!("{before}.{number}.{}", name.rsplit('.').next().unwrap_or(name));
@@ -154,7 +154,7 @@ impl LayerNames {
 }
 
 impl LanguageFamily {
-    /// Returns true if the entry, by its common name, is one of the family's.
+    /// Returns true if the family has a key, given by its common name.
     pub fn has(&self, name: &str) -> bool {
         self.optional.contains(&name)
             || self.keys.entries.iter().any(|(common, own)| *common == name && own.is_some())
@@ -162,12 +162,12 @@ impl LanguageFamily {
 }
 
 impl LanguageNames {
-    /// The name of a part of the decoder.
+    /// Returns the name of a part of the decoder.
     pub fn of(&self, part: &str) -> String {
         format!("{}.{part}", self.prefix)
     }
 
-    /// The names of a layer, counted from 0.
+    /// Returns the names of a layer, counted from 0.
     pub fn layer(&self, layer: usize) -> LayerNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
         let is_bare = layer == 0 && self.bare_first;
@@ -185,10 +185,10 @@ impl LanguageNames {
         }
     }
 
-    /// A tensor's name with the prefix, which a decoder that was saved by itself lacks.
+    /// Adds the prefix to a tensor's name if it lacks it, as in separately saved decoders.
     pub fn with_prefix(&self, name: &str) -> String {
         let parts = [Some(self.words), self.positions, Some(self.layers), Some(self.norm)];
-        // part of a model that reads pictures too
+        // part of a vision-language model
         let name = name.strip_prefix("language_model.").unwrap_or(name);
         if let Some((outer, inner)) = self.prefix.split_once('.')
             && name.split('.').next() == Some(inner)

@@ -1,4 +1,4 @@
-//! Differences between families of translators: entries of `config.json`, embeddings, positions, places of normalisation.
+//! Differences between families of translators: keys of `config.json`, embeddings, positions, and norms.
 use heads::Attention;
 
 use crate::config_keys::ConfigKeys;
@@ -11,28 +11,27 @@ pub struct TranslatorFamily {
     pub model_type: &'static str,
     /// The class that transformers loads its folders into.
     pub architecture: &'static str,
-    /// Entries of `config.json` that Marian calls otherwise, and what transformers assumes of those that are not there.
+    /// Keys of `config.json` that differ from Marian's, and transformers' defaults of absent keys.
     pub keys: ConfigKeys,
-    /// The layers.
+    /// Names of the layers' tensors.
     pub layers: &'static Architecture,
     /// Names of embeddings and output layer.
     pub embeddings: EmbeddingNames,
-    /// The same where `share_encoder_decoder_embeddings` is false, if the family knows that.
+    /// Names if `share_encoder_decoder_embeddings` is false; `None` if the family lacks this key.
     pub separate: Option<EmbeddingNames>,
-    /// Search settings of transformers' configuration class where a `config.json` does not say: JSON. Its
-    /// `GenerationConfig` has other defaults.
+    /// Decoding defaults of transformers' configuration class, which differ from its `GenerationConfig`: JSON.
     pub generation: &'static str,
-    /// What the embeddings know of positions.
+    /// Positions in the embeddings.
     pub positions: Positions,
-    /// Where layers normalise.
+    /// Where norms are.
     pub norms: Norms,
-    /// Entries that a `config.json` may have, and the only value that is supported.
+    /// Keys of `config.json` with a single supported value.
     pub supported: &'static [(&'static str, bool)],
-    /// Tensors that a file may hold and that nothing reads.
+    /// Tensors that a file may contain and that are ignored.
     pub unused: &'static [&'static str],
 }
 
-/// Families are told apart by their `model_type`.
+/// Families are identified by their `model_type`.
 impl PartialEq for TranslatorFamily {
     fn eq(&self, other: &Self) -> bool {
         self.model_type == other.model_type
@@ -42,23 +41,23 @@ impl PartialEq for TranslatorFamily {
 /// Names of embeddings and output layer.
 #[derive(Debug, PartialEq)]
 pub struct EmbeddingNames {
-    /// Embeddings of source tokens.
+    /// Source embeddings.
     pub source: &'static str,
-    /// Target embeddings, tied to the output layer. Where they are also the source's, here or by `tie_word_embeddings`, both
-    /// sides have one vocabulary.
+    /// Target embeddings, tied to the output layer. If they are also the source's, here or by `tie_word_embeddings`, source and target
+    /// share a vocabulary.
     pub target: &'static str,
-    /// An output layer that is not the target embeddings, if `tie_word_embeddings` is false or the tensor differs from them.
+    /// Output layer, if `tie_word_embeddings` is false or the tensor differs from the target embeddings.
     pub output: Option<&'static str>,
-    /// The bias of the logits, if there is one; zeros where a file lacks it.
+    /// Bias of the logits, if any; zeros if a file lacks it.
     pub bias: Option<&'static str>,
-    /// Tensors that a folder may hold beside that which they are copies of.
+    /// Tied copies that a folder may also contain, each with its original.
     pub copies: &'static [(&'static str, &'static str)],
 }
 
-/// Layers of a kind: the names of their tensors, encoder before decoder and self-attention before attention to the source.
+/// Names of a kind of layers: encoder before decoder, and self-attention before cross-attention.
 #[derive(Debug)]
 pub struct Architecture {
-    /// Prefixes of the names in a stack.
+    /// Prefixes of the encoder and the decoder.
     pub stacks: [&'static str; 2],
     /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
@@ -70,16 +69,15 @@ pub struct Architecture {
     pub norms: [&'static str; 2],
     /// Prefixes of the maps of the feed-forward network.
     pub feed_forward: [&'static str; 2],
-    /// Its norms.
+    /// Norms of the feed-forward network.
     pub feed_forward_norms: [&'static str; 2],
-    /// Norm at the end of a stack.
+    /// Norm after the last layer of a stack.
     pub last_norm: &'static str,
-    /// Bias of each head by distance, which all layers of a stack share. Layers that have it are T5's.
+    /// Relative position bias, which all layers of a stack share; only T5's layers have it.
     pub distances: Option<&'static str>,
 }
 
-/// Layers of self-attention, attention to the source, and feed-forward networks: Marian, fairseq's translators, BART, mBART, M2M100
-/// and Pegasus are built of them.
+/// The layers of Vaswani et al. (2017), used by Marian, fairseq's translators, BART, mBART, M2M100 and Pegasus.
 pub static VASWANI: Architecture = Architecture {
     stacks: ["model.encoder", "model.decoder"],
     layers: "layers",
@@ -92,9 +90,8 @@ pub static VASWANI: Architecture = Architecture {
     distances: None,
 };
 
-/// The layers of T5, Raffel et al. (2020), <https://arxiv.org/abs/1910.10683>: normalisation by the root mean square before each
-/// sublayer and at the end of each stack, no biases, scores that are not divided, and a bias of each head on those of
-/// self-attention by distance.
+/// The layers of T5, Raffel et al. (2020), <https://arxiv.org/abs/1910.10683>: RMS norm before each sublayer and after the last layer, no
+/// biases, undivided scores, and a relative position bias in self-attention.
 pub static RELATIVE: Architecture = Architecture {
     stacks: ["encoder", "decoder"],
     layers: "block",
@@ -108,7 +105,7 @@ pub static RELATIVE: Architecture = Architecture {
 };
 
 impl Architecture {
-    /// Names of the linear maps of an attention module; layers are counted from 0.
+    /// Returns the names of an attention module's linear maps; layers are counted from 0.
     pub fn projections(&self, attention: Attention, layer: usize) -> Projections {
         let module = self.modules[usize::from(attention == Attention::EncDec)];
         Projections::new(
@@ -116,58 +113,57 @@ impl Architecture {
         )
     }
 
-    /// The name of a part of a layer.
+    /// Returns the name of a part of a layer.
     pub fn in_layer(&self, attention: Attention, layer: usize, part: &str) -> String {
         format!("{}.{}.{layer}.{part}", self.stacks[stack(attention)], self.layers)
     }
 }
 
-/// 0 for a module of the encoder, 1 for one of the decoder.
+/// Returns 0 for encoder modules, 1 for decoder modules.
 pub fn stack(attention: Attention) -> usize {
     usize::from(attention != Attention::EncEnc)
 }
 
-/// Name of a table of positions. `stack`: 0 or 1
+/// Returns the name of a position table. `stack`: 0 or 1
 pub fn position_table(stack: usize) -> String {
     format!("{}.embed_positions.weight", VASWANI.stacks[stack])
 }
 
-/// What is added to embeddings for their positions.
+/// Positions that are added to embeddings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Positions {
-    /// Rows of a table that is computed.
+    /// A computed table.
     Sinusoids(Sinusoids),
-    /// Rows of a table of each stack, `model.encoder.embed_positions` and `model.decoder.embed_positions`.
+    /// Learned tables, `model.encoder.embed_positions` and `model.decoder.embed_positions`.
     Learned {
-        /// Rows before that of the first token.
+        /// Rows before the first token's.
         first: i64,
     },
-    /// Nothing: scores know of distances.
+    /// None; scores depend on distances instead.
     Nowhere,
 }
 
-/// Where layers normalise.
+/// Where norms are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Norms {
-    /// Before each sublayer and at the end of each stack, or behind each sublayer, as in Vaswani et al. (2017).
+    /// True for pre-norm layers, with norms after the last layers; false for post-norm layers, as in Vaswani et al. (2017).
     pub before: bool,
-    /// Behind the embeddings too.
+    /// True if embeddings are normalised too.
     pub of_embeddings: bool,
 }
 
-/// Sinusoidal positions, all sines before all cosines, as in Marian and fairseq; Vaswani et al. (2017), Section 3.5, let
-/// them take turns.
+/// Sinusoidal positions, all sines before all cosines, as in Marian and fairseq; in Vaswani et al. (2017), Section 3.5, they alternate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sinusoids {
     /// The frequencies of Vaswani et al. (2017): `10000^(-2 i / d_model)`, from position 0.
     Vaswani,
-    /// `10000^(-i / (d_model / 2 - 1))`, from the position behind the number of the padding symbol:
+    /// `10000^(-i / (d_model / 2 - 1))`, from the position after the padding id:
     /// <https://github.com/facebookresearch/fairseq/blob/v0.12.2/fairseq/modules/sinusoidal_positional_embedding.py>.
     Fairseq,
 }
 
 impl Sinusoids {
-    /// The rows of the table in a checkpoint before that of the first token.
+    /// Returns the number of rows of a checkpoint's table before the first token's.
     pub fn first_row(self, padding: u32) -> i64 {
         match self {
             Self::Vaswani => 0,

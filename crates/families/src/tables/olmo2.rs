@@ -1,5 +1,5 @@
-//! OLMo 2, <https://arxiv.org/abs/2501.00656>: what a sublayer adds is normalised, and not what it reads; queries and keys of all
-//! heads are normalised together, so that those of a removed head stay.
+//! OLMo 2, <https://arxiv.org/abs/2501.00656>: normalises each sublayer's output instead of its input; queries and keys of all heads share
+//! one norm, so those of a removed head are kept.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/olmo2/modeling_olmo2.py>.

@@ -1,5 +1,5 @@
-//! OPT, Zhang et al. (2022), <https://arxiv.org/abs/2205.01068>: learned positions, of whose table the first two rows are unused. The
-//! form of opt-350m, with normalisation behind each sublayer, is refused.
+//! OPT, Zhang et al. (2022), <https://arxiv.org/abs/2205.01068>: learned positions; the first two rows of the table are unused. The
+//! post-norm variant, opt-350m, is refused.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/opt/modeling_opt.py>.

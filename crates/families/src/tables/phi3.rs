@@ -1,5 +1,5 @@
-//! Phi-3 and Phi-4-mini, <https://arxiv.org/abs/2404.14219>: a Llama whose maps of one input share a tensor, and of whose heads a part
-//! may turn. Those for long texts scale positions by `longrope`, which is refused.
+//! Phi-3 and Phi-4-mini, <https://arxiv.org/abs/2404.14219>: a Llama with fused maps, and heads that may be rotated in part. Variants for
+//! long texts use `longrope`, which is refused.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/phi3/modeling_phi3.py>.
@@ -8,7 +8,7 @@ use super::llama::{LIKE_LLAMA, REMOVED};
 use super::{Bias, Biases, LanguageFamily, Windows};
 use crate::storage::{Fused, Storage};
 
-/// Phi-3 and what is built like it.
+/// Phi-3 and similar models.
 pub static PHI3: LanguageFamily = LanguageFamily {
     model_type: "phi3",
     architecture: "Phi3ForCausalLM",

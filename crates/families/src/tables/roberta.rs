@@ -1,6 +1,6 @@
 //! RoBERTa, Liu et al. (2019), <https://arxiv.org/abs/1907.11692>, and XLM-R, Conneau et al. (2020),
-//! <https://aclanthology.org/2020.acl-main.747>, which differs by its vocabulary alone: BERT as fairseq builds it, with
-//! positions that count from behind the padding symbol, and a head of its own.
+//! <https://aclanthology.org/2020.acl-main.747>, which has another vocabulary: BERT as in fairseq, with positions that start after the
+//! padding token, and another classification head.
 //!
 //! Names follow transformers' `RobertaForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/roberta/modeling_roberta.py>.

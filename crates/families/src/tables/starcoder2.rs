@@ -1,5 +1,5 @@
-//! StarCoder 2, Lozhkov et al. (2024), <https://arxiv.org/abs/2402.19173>: layer normalisation, biases, feed-forward blocks without a
-//! gate, windows in all layers.
+//! StarCoder 2, Lozhkov et al. (2024), <https://arxiv.org/abs/2402.19173>: layer norm, biases, feed-forward layers without a gate, sliding
+//! windows in all layers.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/starcoder2/modeling_starcoder2.py>.

@@ -1,7 +1,6 @@
-//! ViT, Dosovitskiy et al. (2021), <https://arxiv.org/abs/2010.11929>, and DeiT, Touvron et al. (2021),
-//! <https://arxiv.org/abs/2012.12877>: patches of an image with learned positions, normalisation before each sublayer, and a
-//! linear map of the first position. DeiT has a second position before the patches, whose output only its teacher's classifier
-//! reads. Its layers are the blocks of a language model without the causal mask.
+//! ViT, Dosovitskiy et al. (2021), <https://arxiv.org/abs/2010.11929>, and DeiT, Touvron et al. (2021), <https://arxiv.org/abs/2012.12877>:
+//! patches of an image with learned positions, pre-norm layers, and a linear map of the first position. DeiT has a second position before
+//! the patches, whose output only its distillation head reads. It has the layers of a language model without the causal mask.
 //!
 //! Names follow transformers' `ViTForImageClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/vit/modeling_vit.py>.
@@ -41,7 +40,7 @@ pub static DEIT: ClassifierFamily = ClassifierFamily {
 
 const HEAD: ClassifierHead = ClassifierHead {
     first: None,
-    activation: HeadActivation::Tanh, // follows the first map alone
+    activation: HeadActivation::Tanh, // unused, as there is no first map
     norm: None,
     last: "classifier",
     drops_input: false,
@@ -79,7 +78,7 @@ const fn layers(prefix: &'static str) -> LanguageFamily {
         keys: KEYS,
         names: LanguageNames {
             prefix,
-            // learned, which leaves rotary ones off
+            // learned, so that no rotary positions are used
             positions: Some(POSITIONS),
             layers: "encoder.layer",
             attention_norm: Around { before: Some("layernorm_before"), after: None },

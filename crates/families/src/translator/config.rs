@@ -1,4 +1,4 @@
-//! `config.json` of a translator: which tensors there are, and how large.
+//! `config.json` of a translator, which determines its tensors and their shapes.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::tables::{EmbeddingNames, Positions, TranslatorFamily};
 use crate::tables::{MARIAN, TRANSLATORS};
 use crate::{DropoutRates, Error, checkpoint};
 
-/// Sizes and symbols of a translator, under the names that Hugging Face transformers has for Marian.
+/// Configuration of a translator, under the names that Hugging Face transformers uses for Marian.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TranslatorConfig {
-    /// The family that it belongs to.
+    /// The model's family.
     #[serde(skip, default = "marian")]
     pub family: &'static TranslatorFamily,
     /// The family's name.
@@ -26,28 +26,28 @@ pub struct TranslatorConfig {
     /// The class that transformers loads the folder into.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// Pieces of the source's vocabulary.
+    /// Size of the source vocabulary.
     pub vocab_size: i64,
-    /// Pieces of the target's vocabulary; the source's if absent.
+    /// Size of the target vocabulary; defaults to the source vocabulary's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoder_vocab_size: Option<i64>,
     /// Width of the residual stream.
     pub d_model: i64,
-    /// Encoder layers.
+    /// Number of encoder layers.
     pub encoder_layers: usize,
-    /// Heads in an encoder layer.
+    /// Heads per encoder layer.
     pub encoder_attention_heads: usize,
-    /// Width of the encoder's feed-forward blocks.
+    /// Width of the encoder's feed-forward layers.
     pub encoder_ffn_dim: i64,
-    /// Decoder layers.
+    /// Number of decoder layers.
     pub decoder_layers: usize,
-    /// Heads in a decoder layer, self-attention and attention to the encoder alike.
+    /// Heads per self-attention and per cross-attention of a decoder layer.
     pub decoder_attention_heads: usize,
-    /// Width of the decoder's feed-forward blocks.
+    /// Width of the decoder's feed-forward layers.
     pub decoder_ffn_dim: i64,
-    /// Between the two linear maps of a feed-forward block.
+    /// Activation of the feed-forward layers.
     pub activation_function: Activation,
-    /// The longest sentence, in tokens.
+    /// Maximum sentence length in tokens.
     pub max_position_embeddings: i64,
     /// True if embeddings are multiplied by the square root of `d_model`.
     #[serde(default)]
@@ -55,57 +55,57 @@ pub struct TranslatorConfig {
     /// Dropout on embeddings and on the output of each sublayer, in training.
     #[serde(default = "dropout")]
     pub dropout: f64,
-    /// The padding symbol.
+    /// Padding token.
     pub pad_token_id: u32,
-    /// The end-of-sentence symbol.
+    /// End-of-sentence token.
     pub eos_token_id: u32,
-    /// The symbol that the decoder starts from.
+    /// Token that the decoder starts with.
     pub decoder_start_token_id: u32,
-    /// The symbol that a sentence of the greatest length must end with.
+    /// Token that a sentence of maximum length must end with.
     #[serde(default)]
     pub forced_eos_token_id: Option<u32>,
-    /// True if source and target share one embedding table; absent where the family decides.
+    /// True if source and target share one embedding table; by default the family decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_encoder_decoder_embeddings: Option<bool>,
-    /// True if the output layer is the embedding table; absent where the family decides.
+    /// True if the output layer is the embedding table; by default the family decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tie_word_embeddings: Option<bool>,
-    /// True if positions are sinusoidal and fixed; absent where the family decides.
+    /// True if positions are sinusoidal and fixed; by default the family decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub static_position_embeddings: Option<bool>,
-    /// Entries that T5 alone has.
+    /// Keys that only T5 has.
     #[serde(flatten)]
     pub relative: RelativeEntries,
-    /// Heads that were cut out of the weights, by attention type and layer, layers and heads counted from 0. Not of
-    /// transformers, whose `pruned_heads` knows one attention module in a layer.
+    /// Heads that were removed from the weights, by attention type and layer, layers and heads counted from 0. Unlike transformers'
+    /// `pruned_heads`, which has one attention module per layer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pruned_attention_heads: BTreeMap<Attention, PrunedHeads>,
 }
 
-/// Entries of T5's `config.json` that other families lack, under transformers' names.
+/// Keys that only T5 has, under transformers' names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RelativeEntries {
-    /// Width of a head; heads need not share the residual stream between them.
+    /// Width of a head; defaults to `d_model / heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub d_kv: Option<i64>,
-    /// Buckets of distances.
+    /// Number of buckets of distances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_attention_num_buckets: Option<i64>,
-    /// The distance from which on all are in one bucket.
+    /// Distance from which on all are in one bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_attention_max_distance: Option<i64>,
-    /// Added to the mean square in normalisation.
+    /// Added to the mean square in norms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer_norm_epsilon: Option<f64>,
-    /// The feed-forward block; a gated one has three maps.
+    /// Kind of feed-forward layers; gated ones have three maps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed_forward_proj: Option<FeedForwardProjection>,
-    /// True if decoder states are divided by the square root of `d_model`; where it is absent `tie_word_embeddings` says so.
+    /// True if decoder states are divided by the square root of `d_model`; by default if the output layer is tied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_decoder_outputs: Option<bool>,
 }
 
-/// Feed-forward blocks of T5.
+/// Feed-forward layers of T5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedForwardProjection {
@@ -128,10 +128,7 @@ fn dropout() -> f64 {
 }
 
 impl TranslatorConfig {
-    /// Reads and validates a `config.json` of a family that is known.
-    ///
-    /// # Errors
-    /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
+    /// Reads and validates the `config.json` of a known family. Fails if the model is impossible or unsupported.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let names = |family: &TranslatorFamily| [family.model_type, family.architecture];
         let of_family = |json, family| Self::of_family(path, json, family);
@@ -153,11 +150,8 @@ impl TranslatorConfig {
         Ok(config)
     }
 
-    /// Refuses an impossible model: the fault, in words.
-    ///
-    /// # Errors
-    /// If a number is out of its range, heads do not divide `d_model`, no head would be left, a symbol lies outside the
-    /// vocabulary, or symbols or vocabularies contradict each other.
+    /// Refuses an impossible model and returns why: a number is out of range, heads do not divide `d_model`, no head would remain, a token
+    /// is outside the vocabulary, or tokens or vocabularies contradict each other.
     pub fn validate(&self) -> Result<(), String> {
         let heads = [
             ("encoder_attention_heads", self.encoder_attention_heads),
@@ -176,7 +170,7 @@ impl TranslatorConfig {
         }
         self.check_relative()?;
         check_inventory(&Self { pruned_attention_heads: BTreeMap::new(), ..self.clone() }.inventory())?;
-        // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
+        // This table is computed, so no tensor limits its size: 256 MB at most.
         let most = ((1 << 26) / self.d_model).max(1);
         if !(1..=most).contains(&self.max_position_embeddings) {
             let fault = "max_position_embeddings must be from 1 to";
@@ -225,7 +219,7 @@ impl TranslatorConfig {
         }
     }
 
-    /// Names of embeddings and output layer.
+    /// Returns the names of embeddings and output layer.
     pub fn embeddings(&self) -> &'static EmbeddingNames {
         let separate = self.family.separate.as_ref().filter(|_| self.is_separate());
         separate.unwrap_or(&self.family.embeddings)
@@ -235,7 +229,7 @@ impl TranslatorConfig {
         self.family.separate.is_some() && self.share_encoder_decoder_embeddings == Some(false)
     }
 
-    /// Embeddings of target tokens.
+    /// Returns the name of the target embeddings.
     pub fn target_embedding(&self) -> &'static str {
         let names = self.embeddings();
         if self.tie_word_embeddings == Some(true) && !self.is_separate() {
@@ -245,18 +239,17 @@ impl TranslatorConfig {
         }
     }
 
-    /// The output layer: that of its own, or the embeddings of target tokens.
+    /// Returns the name of the output layer, which may be the target embeddings.
     pub fn output_layer(&self) -> &'static str {
         let own = self.embeddings().output.filter(|_| self.tie_word_embeddings == Some(false));
         own.unwrap_or_else(|| self.target_embedding())
     }
 
-    /// Returns true if source and target have one vocabulary.
     fn shares_vocabulary(&self) -> bool {
         self.target_embedding() == self.embeddings().source
     }
 
-    /// Tensors that a folder may hold beside that which they are copies of.
+    /// Returns tied copies that a folder may also contain, each with its original.
     pub fn copies(&self) -> Vec<(&'static str, &'static str)> {
         let (names, target) = (self.embeddings(), self.target_embedding());
         let tied = (names.target != target).then_some((names.target, target));
@@ -265,7 +258,7 @@ impl TranslatorConfig {
         names.copies.iter().map(|&(copy, of)| (copy, original(of))).chain(tied).chain(output).collect()
     }
 
-    /// Pieces of the target's vocabulary.
+    /// Returns the size of the target vocabulary.
     pub fn target_vocabulary(&self) -> i64 {
         self.decoder_vocab_size.unwrap_or(self.vocab_size)
     }
@@ -284,7 +277,7 @@ impl TranslatorConfig {
         ])
     }
 
-    /// Factor of the initial weights of a linear map: below 1 for the last map of a sublayer.
+    /// Returns the factor of a linear map's initial weights: below 1 for the last map of a sublayer.
     pub fn initial_scale(&self, name: &str) -> f64 {
         let sublayers =
             if name.contains(".encoder.") { 2 * self.encoder_layers } else { 3 * self.decoder_layers };

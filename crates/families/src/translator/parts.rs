@@ -1,5 +1,4 @@
-//! The tensors of an encoder-decoder model, and what its blocks make of them: the layers of Vaswani et al. (2017), with layer
-//! normalisation after each sublayer or before it, and those of T5.
+//! The tensors of an encoder-decoder model, assembled into blocks: post-norm or pre-norm layers of Vaswani et al. (2017), and T5's.
 use super::config::{FeedForwardProjection, TranslatorConfig};
 use crate::buckets::T5Buckets;
 use crate::config::ModelConfig;
@@ -10,30 +9,30 @@ use crate::parts::{
 use crate::tables::{Positions, position_table, stack};
 use heads::Attention;
 
-/// Added to the variance in layer normalisation: PyTorch's default, which all families but T5 use.
+/// Added to the variance in layer norms: PyTorch's default, used by all families except T5.
 const EPSILON: f64 = 1e-5;
 
-/// Parts of an encoder-decoder model; of pairs, the source's or the encoder's is the first.
+/// Parts of an encoder-decoder model. Pairs have source or encoder first.
 #[derive(Debug)]
 pub struct TranslatorParts<T> {
-    /// Embeddings of tokens, `[vocab, d_model]`.
+    /// Token embeddings, `[vocab, d_model]`.
     pub tables: [T; 2],
     /// The output layer, `[target vocab, d_model]`.
     pub output: T,
     /// `[1, target vocab]`
     pub logits_bias: Option<T>,
-    /// Learned positions, with the number of rows before the first token's.
+    /// Learned positions, including rows before the first token's.
     pub positions: [Option<T>; 2],
-    /// After the embeddings.
+    /// Norms of the embeddings.
     pub embedding_norms: [Option<Norm<T>>; 2],
     /// The layers.
     pub stacks: [Vec<Block<T>>; 2],
-    /// At the ends of the stacks.
+    /// Norms after the last layers.
     pub last_norms: [Option<Norm<T>>; 2],
 }
 
 impl TranslatorConfig {
-    /// The parts of the model.
+    /// Assembles the parts of the model.
     pub fn parts<S: Tensors>(&self, tensors: &mut S) -> Taken<TranslatorParts<S::Tensor>, S> {
         let (names, width, target) = (self.embeddings(), self.d_model, self.target_vocabulary());
         let mut table = |name: &str, rows| tensors.take(name.to_owned(), vec![rows, width]);
@@ -74,7 +73,7 @@ impl TranslatorConfig {
         })
     }
 
-    /// Layers with these attention modules and feed-forward networks of this inner width.
+    /// Assembles layers with these attention modules and this feed-forward width.
     fn stack<S: Tensors>(
         &self,
         tensors: &mut S,
@@ -138,7 +137,7 @@ impl TranslatorConfig {
         }
     }
 
-    /// Maps of the feed-forward network, and what is between them.
+    /// Returns the maps of the feed-forward network and its activation.
     fn maps(&self) -> (&'static [&'static str], Activation) {
         use FeedForwardProjection::{GatedGelu, GatedRelu, GatedSilu, Relu};
         const GATED: &[&str] = &["wi_0", "wi_1", "wo"];
@@ -151,7 +150,7 @@ impl TranslatorConfig {
         }
     }
 
-    /// Factor of decoder states, if there is one.
+    /// Returns the factor of decoder states.
     pub fn decoder_scale(&self) -> Option<f64> {
         let is_scaled =
             self.relative.scale_decoder_outputs.unwrap_or(self.tie_word_embeddings != Some(false));
@@ -159,13 +158,13 @@ impl TranslatorConfig {
         is_scaled.then(|| (self.d_model as f64).sqrt().recip())
     }
 
-    /// Number of buckets, and the distance from which on all are in the last.
+    /// Returns the number of buckets and the distance from which on all are in the last.
     fn distance_settings(&self) -> (i64, i64) {
         let own = &self.relative;
         (own.relative_attention_num_buckets.unwrap_or(32), own.relative_attention_max_distance.unwrap_or(128))
     }
 
-    /// Refuses settings that T5's layers cannot have: the fault, in words.
+    /// Refuses settings that T5's layers cannot have, and returns why.
     pub fn check_relative(&self) -> Result<(), String> {
         if self.family.layers.distances.is_none() {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Mean attention weights on the positions that name a head (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits",
-//! <https://transformer-circuits.pub/2021/framework>; Olsson et al. 2022, <https://arxiv.org/abs/2209.11895>).
+//! Mean attention weights on the positions that define a kind of head (Elhage et al. 2021, "A Mathematical Framework for Transformer
+//! Circuits", <https://transformer-circuits.pub/2021/framework>; Olsson et al. 2022, <https://arxiv.org/abs/2209.11895>).
 //!
-//! Baseline: attention spread evenly over the positions that a query sees, which are those up to its own. A sliding window that is
-//! narrower than the sequences is not taken into account.
+//! Baseline: attention spread evenly over the positions that a query sees, which are those up to its own. Sliding windows narrower than the
+//! sequences are not taken into account.
 use anyhow::ensure;
 use core_masking::HeadId;
 use rand::SeedableRng;
@@ -12,34 +12,34 @@ use records::rows::functions::FunctionName;
 use stats::ratio::RatioStatistics;
 use subject::{Error, Subject, TextAttention, Vocabulary};
 
-/// Tokens that a model reads.
+/// A sequence of tokens that a model reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
-    /// The tokens, the begin symbol among them.
+    /// The tokens, including BOS.
     pub tokens: Vec<u32>,
-    /// Tokens of the block that stands twice at the end; `None` of a text.
+    /// Length of the block that is repeated at the end; `None` for texts.
     pub block: Option<usize>,
 }
 
-/// What each head gives to the positions of a score.
+/// Attention of each head to the positions of a score.
 #[derive(Debug, Clone)]
 pub struct Counts {
     /// The score.
     pub score: FunctionName,
-    /// Of each head and sequence: the sum of its weights, and the number of queries.
+    /// For each head and sequence, the sum of its weights and the number of queries.
     pub heads: Vec<Vec<RatioStatistics>>,
-    /// Of each sequence, if attention were spread evenly.
+    /// For each sequence, the values of evenly spread attention.
     pub even: Vec<RatioStatistics>,
 }
 
-/// Blocks of random tokens, each said twice behind the begin symbol: as long as the positions of the model and its tokens allow, which are
-/// distinct within a block.
+/// Returns sequences of BOS and a block of random tokens that is repeated once. Tokens are distinct within a block; its length is limited
+/// by the model's positions and vocabulary.
 ///
 /// - `longest`: positions of the model
-/// - `count`, `size`: number of blocks, and tokens of the longest
+/// - `count`, `size`: number of sequences, and maximum tokens per block
 ///
 /// # Errors
-/// If there are not two tokens, or positions for two blocks of two.
+/// If the vocabulary has fewer than two tokens, or the model too few positions for two blocks of two tokens.
 pub fn blocks(
     vocabulary: &Vocabulary,
     longest: usize,
@@ -69,7 +69,7 @@ pub fn blocks(
 }
 
 impl Sequence {
-    /// Queries of a score, each with the key that it asks for.
+    /// Returns the queries of a score, each with its target key.
     fn places(&self, score: FunctionName) -> Vec<(usize, usize)> {
         let length = self.tokens.len();
         let (block, queries) = match self.block {
@@ -86,10 +86,7 @@ impl Sequence {
     }
 }
 
-/// Counts of each score; sequences are read in parts, of which nothing else is kept.
-///
-/// # Errors
-/// If the memory is too small for a sequence, or a weight is no number.
+/// Computes the counts of each score; sequences are read in batches whose attention is not kept.
 pub fn measure(
     subject: &dyn Subject,
     sequences: &[Sequence],
@@ -131,8 +128,8 @@ mod tests {
         Vocabulary { begin, of_text: tokens.collect() }
     }
 
-    /// `b x y z x y z`, counted from 0: the second x stands at 4, the first at 1, behind which y stands at 2. Without b these are the
-    /// `key_positions` of `golden/more/ablation.json`.
+    /// `b x y z x y z`, counted from 0: the second x is at 4 and the first at 1, followed by y at 2. Without b these are the
+    /// `key_positions` in `golden/more/ablation.json`.
     #[test]
     fn keys_are_those_of_the_earlier_occurrence_and_of_what_follows_it() {
         let block = Sequence { tokens: vec![9, 1, 2, 3, 1, 2, 3], block: Some(3) };

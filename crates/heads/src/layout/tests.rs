@@ -16,7 +16,7 @@ fn a_head_outside_the_model_is_refused_with_the_valid_range() {
     layout().check("dec-dec:4:5".parse().unwrap()).unwrap();
 }
 
-/// Six heads in two groups, of which the first is gone and the second has lost a head.
+/// Six heads in two groups: the first group is removed, and the second has lost a head.
 #[test]
 fn keys_and_values_stay_as_long_as_a_head_reads_them() {
     let shape = LayerShape { layers: 1, heads: 6, key_value_heads: 2, d_head: 4 };
@@ -55,7 +55,7 @@ fn removed_heads_are_gone_and_the_others_keep_their_numbers() {
     assert_eq!(layout.without(&all).unwrap_err().to_string(), "no head would be left in the model");
 }
 
-/// The encoder first, then in each layer of the decoder its self-attention before that to the encoder; none without heads.
+/// The encoder first, then in each decoder layer self-attention before cross-attention; no modules without heads.
 #[test]
 fn modules_stand_in_the_order_in_which_they_are_computed() {
     let shape = LayerShape::plain(2, 2, 4);
@@ -89,7 +89,7 @@ fn lists_are_read_as_people_write_them() {
     assert_eq!(refusal(&of_one, "L4H2"), "no layer 4 of `self`: layers are numbered 1 to 3");
     assert_eq!(refusal(&of_one, "1:2 L1H2"), "`self:1:2` is there twice");
     assert_eq!(refusal(&of_one, "# none"), "the list has no head");
-    // which type is meant is not known
+    // ambiguous attention type
     assert!(refusal(&layout(), "L1H2").starts_with("`L1H2` is not a head"));
     assert_eq!(layout().list("enc-enc:1:2").unwrap().names(), "enc-enc:1:2");
 }

@@ -1,5 +1,4 @@
-//! Agreement of the orders of heads, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
-//! paper has no such table; it compares orders by what they do to the score.
+//! Rank correlations between rankings. Michel et al. (2019), Section 4.1, have no such table: they compare pruning curves.
 use std::collections::BTreeMap;
 
 use crate::artefact::{Artefact, Reads, chapter};
@@ -15,7 +14,7 @@ use crate::view::sheet;
 
 const STEM: &str = "importance-agreement";
 
-/// The matrix in colours and as a table, and the sums over groups of heads, if there are groups.
+/// The matrix as a figure and a table, and sums over groups of heads that share keys and values.
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     ["agreement", "importance", chapter::ORDERS],
     "Rank correlations of what heads can be ordered by, as a matrix and a table",
@@ -29,18 +28,18 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 )
 .detail("where heads share keys and values, also the sums over such groups");
 
-/// All orders of the heads of a model.
+/// All rankings of the heads of a model.
 struct Orders {
-    /// The scores, and which heads there are.
+    /// The criteria, which also define the heads.
     importance: Importance,
-    /// Orders by scores, then that by relevance.
+    /// Rankings by criteria, then by relevance.
     all: Vec<HeadScore>,
-    /// The data of relevance, as a sentence.
+    /// Describes the data of relevance.
     notes: Vec<String>,
 }
 
 impl Orders {
-    /// Reads a file of `importance`, and the file of `relevance` next to it, which is left out if it is of another model.
+    /// Reads a file of `importance`, and `relevance` from the same folder unless its model differs.
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
         let (mut all, mut notes) = (importance.known(), Vec::new());
@@ -50,7 +49,7 @@ impl Orders {
             let by_head: BTreeMap<HeadId, f64> =
                 relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
             let values = importance.heads().into_iter().map(|head| by_head.get(&head).copied());
-            // only one that has every head is an order
+            // a ranking needs a value for every head
             if let Some(values) = values.collect() {
                 let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
                 let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
@@ -61,7 +60,6 @@ impl Orders {
         Ok(Self { importance, all, notes })
     }
 
-    /// Sentences on what the title does not cover.
     fn notes(&self) -> Vec<String> {
         self.importance.notes().into_iter().chain(self.notes.clone()).collect()
     }
@@ -69,8 +67,7 @@ impl Orders {
 
 type Matrix = Vec<Vec<Option<f64>>>;
 
-/// Correlations of two orders, Kendall's tau-b above the diagonal and Spearman's rho below; absent where all heads are equal in
-/// one of them, and meaningless on the diagonal.
+/// Correlates rankings: Kendall's tau-b above the diagonal, Spearman's rho below. `None` if all heads are equal in one ranking.
 fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Matrix> {
     let cell = |row: usize, column: usize| {
         let [x, y] = [row, column].map(|place| &all[place].values);
@@ -88,7 +85,7 @@ fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Matrix> {
 const DIRECTION: &str = "heads with the lowest value are masked first; entropy is negated, so that heads with spread-out \
      attention come first";
 
-/// The matrix with numbered columns, since the names are long.
+/// Tabulates the matrix with numbered columns, since the names are long.
 fn table(orders: &Orders, matrix: &Matrix) -> Table {
     let importance = &orders.importance;
     let cell = |row: usize, column: usize| match matrix[row][column] {
@@ -146,13 +143,12 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
         .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1)))
 }
 
-/// Sums over heads that share keys and values, which `iterative-prune --unit group` orders by; none for a model whose
-/// heads all have keys and values of their own.
+/// Sums criteria over heads that share keys and values, by which `iterative-prune --unit group` ranks; `None` if every head has its own.
 fn by_group(importance: &Importance) -> Option<Table> {
     let heads: Vec<(usize, HeadId)> = importance.heads().into_iter().enumerate().collect();
     let most = heads.iter().map(|(_, head)| head.head_number()).max()?;
     let size = most / importance.file.key_value_heads(most)?;
-    // only models with one attention type share keys and values
+    // only models with a single attention type share keys and values
     let group = |head: HeadId| (head.layer_number(), head.head_index() / size + 1);
     let groups: Vec<_> = heads.chunk_by(|(_, one), (_, next)| group(*one) == group(*next)).collect();
     let known = importance.known();
@@ -176,7 +172,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
     Some(table)
 }
 
-/// As many digits for a whole column, three that count in its greatest number.
+/// Formats a sum with three significant digits of the column's maximum, and marks the column's minimum.
 fn sum_cell(column: &[f64], place: usize) -> Cell {
     let greatest = column.iter().copied().map(f64::abs).fold(0.0, f64::max);
     let least = column.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! Lists of heads against random sets with as many heads in each layer.
+//! Lists of heads compared with random sets that have as many heads in each layer.
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use records::{AuditRow, HeadSet, TestedRow as _};
@@ -12,7 +12,7 @@ use crate::view::{Asked, SIGNS, judged};
 
 const STEM: &str = "audit";
 
-/// Heads of a list that are named.
+/// Maximum number of heads of a list to name.
 const NAMED: usize = 8;
 
 pub(super) const ARTEFACT: Artefact = Artefact::new(
@@ -99,7 +99,7 @@ fn row(audit: &Results<AuditRow>, list: &AuditRow, criterion: Criterion) -> Row 
     Row::new(label(&heads), cells)
 }
 
-/// `L2H4, L2H8`, or `12 heads: L1H2, … and 4 more`.
+/// Formats heads: `L2H4, L2H8`, or `12 heads: L1H2, … and 4 more`.
 fn label(heads: &HeadSet) -> String {
     let names: Vec<String> = heads.iter().take(NAMED).map(|id| id.in_words()).collect();
     match heads.len().checked_sub(NAMED) {

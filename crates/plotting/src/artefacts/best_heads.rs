@@ -44,8 +44,7 @@ fn draw(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Shee
     Ok(vec![sheet(&best.sweep.file, stem, None, [table(&best, asked.criterion)])])
 }
 
-/// The published table by model and by the split that heads were chosen on: the name of its files, its name, and its model, test set
-/// and unit.
+/// Returns the published table for the type of model and choice of heads: file name, table name, and model, test set and unit.
 pub fn published(best: &BestHeads) -> [&'static str; 3] {
     const OWN: &str = "Best head of each layer";
     match (best.sweep.model(), best.selected_on.is_some()) {
@@ -70,7 +69,7 @@ pub fn published(best: &BestHeads) -> [&'static str; 3] {
     }
 }
 
-/// One row for each layer; for each attention type ours and, where there are comparable cells, the paper's.
+/// Tabulates a row per layer, with a column per attention type and one with the paper's cells if they are comparable.
 fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let sweep = &best.sweep;
     let [stem, name, what] = published(best);
@@ -115,7 +114,7 @@ fn table(best: &BestHeads, criterion: Criterion) -> Table {
         .remark(published.map(|sentence| format!("paper: Michel et al. (2019), {name}, {what}; {sentence}")))
 }
 
-/// Verdicts on the other heads of the layers of each attention type.
+/// Describes the verdicts on all but the best head of each layer, by attention type.
 fn verdicts(best: &BestHeads, judge: Judge) -> Vec<String> {
     let of = |attention: Attention| {
         let counts = best.verdicts(attention, judge)?;
@@ -124,7 +123,7 @@ fn verdicts(best: &BestHeads, judge: Judge) -> Vec<String> {
     best.sweep.attentions().into_iter().filter_map(of).collect()
 }
 
-/// The paper's layers beyond ours are left out: with other depths they compare nothing.
+/// Returns the columns; leaves out the paper's layers beyond ours, since models of different depth are not comparable layer by layer.
 fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMap<usize, Cell>)> {
     let (mut columns, metric, judge) = (Vec::new(), best.sweep.metric(), best.sweep.judge(criterion));
     for attention in best.sweep.attentions() {
@@ -144,14 +143,14 @@ fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMa
     columns
 }
 
-/// Number of layers for which one head is enough by the paper's rule, by attention type.
+/// Describes for how many layers one head is enough by the paper's rule, by attention type.
 fn in_words(best: &BestHeads, enough: impl Fn(Attention) -> Option<Layers>) -> Option<String> {
     let of = |attention: Attention| Some(format!("{} of {attention}", enough(attention)?));
     let tested: Vec<_> = best.sweep.attentions().into_iter().filter_map(of).collect();
     (!tested.is_empty()).then(|| format!("one head is enough (no significant loss) in {}", tested.join(", ")))
 }
 
-/// Sentence on the split that heads were chosen on, and its effect on the numbers.
+/// Describes the split that heads were chosen on, and how that affects the numbers.
 fn choice(best: &BestHeads) -> String {
     let file = &best.sweep.file;
     let split = |before: &str| file.split().map_or(String::new(), |split| format!(", {before}{split}"));

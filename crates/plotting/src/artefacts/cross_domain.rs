@@ -1,5 +1,4 @@
-//! Figure 2: scores with one head masked on two test sets, how far they agree, and how far noise lets them (Michel et al.
-//! 2019, Section 3.4).
+//! Figure 2: scores with one head masked on two test sets, and how far noise lets them agree (Michel et al. 2019, Section 3.4).
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::{Ablations, PAPER, Pair, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
@@ -30,10 +29,10 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 .detail("after `cross-domain`")
 .options(&["against"]);
 
-/// Below this, less than half of what an axis shows is the heads' doing.
+/// Below this reliability, heads explain less than half of the variation on an axis.
 const RELIABLE: f64 = 0.5;
 
-/// Instructions to read r, its interval and its ceiling.
+/// How to read r, its interval and its ceiling.
 pub const HOW_TO_READ: &str = "reliability: the share of the variation between heads that would recur on another test set of the same \
      kind (split halves); ceiling: the greatest r that the noise of both axes allows, absent where one axis is only noise; an r \
      near its ceiling is full agreement, an r near 0 is informative only if the ceiling is high; one head: the most influential one, \
@@ -71,7 +70,7 @@ fn table(pair: &Pair) -> Table {
         .note(HOW_TO_READ)
 }
 
-/// The numbers of a row and what they say; empty where they are undefined or were not measured.
+/// Returns the numbers of a row and their reading; empty if undefined or not measured.
 pub fn cells(row: &CorrelationRow) -> [Cell; 10] {
     let plain = |value: f64| fixed(value, 2);
     let number = |value: Option<f64>| value.map(|value| Cell::printed(value, plain)).into();
@@ -95,20 +94,20 @@ pub fn cells(row: &CorrelationRow) -> [Cell; 10] {
     ]
 }
 
-/// `0.54 [0.32, 0.68]`: the noise ceiling with its interval.
+/// Formats the noise ceiling with its interval: `0.54 [0.32, 0.68]`.
 fn ceiling(row: &CorrelationRow, value: f64, number: fn(f64) -> String) -> String {
     let ends = row.pearson_ceiling_low.zip(row.pearson_ceiling_high);
     number(value) + &brackets(ends, ", ", number)
 }
 
-/// `0.36, 0.41 (enc-enc:1:3)`: r and rho of all heads but the most influential one.
+/// Formats r and rho without the most influential head: `0.36, 0.41 (enc-enc:1:3)`.
 fn without(row: &CorrelationRow, head: &str, number: fn(f64) -> String) -> Cell {
     let [r, rho] =
         [row.pearson_without, row.spearman_without].map(|value| value.map_or("undefined".to_owned(), number));
     Cell::number(format!("{r}, {rho} ({head})"), row.pearson_without.unwrap_or(f64::NAN))
 }
 
-/// Reading of r once noise is taken into account.
+/// Interprets r in view of the noise.
 fn reading(row: &CorrelationRow) -> String {
     let Some(r) = row.pearson else { return "undefined: all heads are equal on one split".to_owned() };
     let reliability = [row.first_reliability, row.second_reliability];
@@ -133,10 +132,10 @@ fn reading(row: &CorrelationRow) -> String {
     }
 }
 
-/// Points along the band.
+/// Number of points along the band.
 const STEPS: usize = 60;
 
-/// The intact model: an outline in front of the heads, through which they show.
+/// The full model: an outline in front of the heads, which remain visible.
 const STAR: Mark = Mark::new(Shape::Star, 4.2, INK).faint(0.0);
 const EQUAL: Style = Style::dashed(GREY, 0.7);
 const REGRESSION: Style = Style::line(INK, 0.8);
@@ -145,8 +144,8 @@ fn label(pair: &Pair) -> String {
     format!("{}-{}", pair.file.label(STEM), pair.splits.join("-"))
 }
 
-/// A point for each head, the full model as a star that hides none, the line on which masking changes both splits alike, and
-/// the regression with its band; next to it the same without the most influential head, which can hide all others in a corner.
+/// Plots a point per head, a star for the full model, the line of equal change on both splits, and the regression with its band. A second
+/// panel leaves out the most influential head, which can squeeze all others into a corner.
 fn figure2(pair: &Pair) -> Chart {
     let attentions = pair.sweeps[0].attentions();
     let types = attentions.iter().filter(|_| attentions.len() > 1);
@@ -189,7 +188,7 @@ fn scores(points: &Points<'_>, side: usize) -> Vec<f64> {
     points.iter().map(|(_, at)| at[side]).collect()
 }
 
-/// The axis of one of the splits, which holds these heads and the full model.
+/// Returns the axis of a split, which covers these heads and the full model.
 fn axis(pair: &Pair, points: &Points<'_>, side: usize) -> Axis {
     let (low, high) = extent(scores(points, side).into_iter().chain([pair.sweeps[side].base()]));
     let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
@@ -198,7 +197,7 @@ fn axis(pair: &Pair, points: &Points<'_>, side: usize) -> Axis {
     Axis::of_at_least(format!("{metric} on {split}"), (low, high), least)
 }
 
-/// The panel of these heads, with the name of one of them.
+/// Plots these heads in a panel and names one of them.
 fn scatter(pair: &Pair, points: &Points<'_>, named: Option<HeadId>) -> Panel {
     let axes = [axis(pair, points, 0), axis(pair, points, 1)];
     let line = Line::fit(&scores(points, 0), &scores(points, 1)).ok();
@@ -217,7 +216,7 @@ fn scatter(pair: &Pair, points: &Points<'_>, named: Option<HeadId>) -> Panel {
     Panel::new(axes, 165.0, layers)
 }
 
-/// The line between the least and the greatest score with its band, as far as the y axis reaches.
+/// Returns the regression line and its band between the minimum and maximum score, clipped to the y axis.
 fn regression(line: &Line, (low, high): (f64, f64), y: &Axis) -> [Layer; 2] {
     let places = || (0..=STEPS).map(|step| low + (high - low) * step as f64 / STEPS as f64);
     let band =
@@ -227,7 +226,6 @@ fn regression(line: &Line, (low, high): (f64, f64), y: &Axis) -> [Layer; 2] {
     [Layer::Band(band.collect(), GREY), Layer::Line(along.collect(), REGRESSION)]
 }
 
-/// `r = 0.49 [0.33, 0.63], noise ceiling 0.54 [0.32, 0.68]`.
 fn correlation(row: &CorrelationRow) -> String {
     let Some(r) = row.pearson else { return "r undefined".to_owned() };
     let interval = brackets(row.pearson_low.zip(row.pearson_high), ", ", |r| typeset(r, 2));
@@ -244,7 +242,7 @@ fn correlation(row: &CorrelationRow) -> String {
 mod tests {
     use super::*;
 
-    /// r = 0.4 below a ceiling of sqrt(0.25 · 1) = 0.5 would be 0.8 without noise.
+    /// r = 0.4 with a ceiling of sqrt(0.25 · 1) = 0.5 would be 0.8 without noise.
     #[test]
     fn noise_and_truth_are_told_apart() {
         let noise = "noise: it hides more than half of an axis";

@@ -1,5 +1,4 @@
-//! Heads that are decided after each look of a sweep that stops, and how well the gradient predicts what masking them does (no such figure
-//! is in the papers).
+//! Heads decided at each look of a sweep that stops early, and how well the gradient predicts effects. The papers have no such figure.
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, ORANGE};
 use charts::table::{Cell, Table};
@@ -30,17 +29,17 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 )
 .detail("after `--until-decided`");
 
-/// What a sweep has found after a look.
+/// Results of a sweep after a look.
 struct Look {
     segments: usize,
-    /// Forward passes over one segment; a backward pass counts two.
+    /// Forward passes over one segment; a backward pass counts as two.
     passes: usize,
-    /// Passes that a sample of this size takes if no head leaves.
+    /// Passes for this sample size if no head leaves.
     fixed: usize,
     verdicts: Verdicts,
 }
 
-/// The looks of a sweep of `segments` segments, in their order.
+/// Returns the looks of a sweep over `segments` segments, in order.
 fn looks(
     sweep: &Ablations,
     judge: Judge,
@@ -49,7 +48,7 @@ fn looks(
     let mut sizes: Vec<usize> = sweep.rows.iter().filter_map(|row| row.looks()).flatten().collect();
     sizes.sort_unstable();
     sizes.dedup();
-    // of the full model, and of the gradient
+    // passes of the full model, and of the gradient
     let before = segments * if rules.control_variate { 1 + passes(metric) } else { 1 };
     let of_size = |size: usize| {
         let passes: usize = sweep.rows.iter().map(|row| row.sample().min(size)).sum();
@@ -59,7 +58,7 @@ fn looks(
     sizes.into_iter().map(of_size).collect()
 }
 
-/// A line of the figure: heads decided by the passes that it took.
+/// A line of the figure: heads decided by passes.
 struct Line {
     name: &'static str,
     style: Style,
@@ -68,7 +67,7 @@ struct Line {
 }
 
 impl Line {
-    /// - `look`: passes and heads decided
+    /// - `looks`: passes and heads decided
     fn new(
         name: &'static str,
         ink: Color,
@@ -107,7 +106,7 @@ fn sheet_of(sweep: &Ablations, rules: UntilDecided, criterion: Criterion) -> Res
     Ok(sheet(&sweep.file, STEM, chart, [table(sweep, &looks, judge)]))
 }
 
-/// A sweep of all segments and its gradient, as if heads had left it with and without the gradient as a control variate.
+/// Replays a sweep over all segments as if heads had left it, with and without the gradient as a control variate.
 fn replayed(sweep: &Ablations, judge: Judge) -> Result<Sheet> {
     let path = &sweep.file.path;
     let unreadable = || format!("the segments of `{}` cannot be read", path.display());
@@ -179,7 +178,7 @@ fn bounds(rules: UntilDecided) -> String {
     format!("bounds: {}{helped}", rules.bounds.name())
 }
 
-/// Correlation of effect and prediction for each head, by layer; `None` without predictions.
+/// Plots the correlation between effect and prediction for each head by layer; `None` without predictions.
 fn correlations(sweep: &Ablations) -> Option<Panel> {
     let of = |row: &AblationRow| Some((row.attention, row.layer, row.correlation?));
     let all: Vec<_> = sweep.rows.iter().filter_map(of).collect();
@@ -220,7 +219,7 @@ mod tests {
     use super::*;
     use crate::findings::{Adjustment, Source};
 
-    /// Of three heads one is decided on 50 of 200 segments, one on 100, and one never.
+    /// Of three heads one is decided after 50 of 200 segments, one after 100, and one never.
     #[test]
     fn passes_are_those_of_heads_that_are_left() {
         let file = Source::subject(&crate::findings::tiny(), "tiny-language").one(experiment::SWEEP).unwrap();
@@ -251,7 +250,7 @@ mod tests {
         assert_eq!(found.len(), 3);
     }
 
-    /// All 1,725 pairs of MRPC with the gradient, as the file whose replay `significance` tests.
+    /// All 1,725 pairs of MRPC with the gradient: the file whose replay `significance` tests.
     #[test]
     fn whole_sweeps_with_predictions_are_replayed() {
         let path =

@@ -1,5 +1,4 @@
-//! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
-//! Section 6).
+//! Figure 5: effect of masking heads on the score during training, as a chart and as tables (Michel et al. 2019, Section 6).
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::dynamics::share;
 use crate::findings::{Checkpoint, Dynamics, PAPER, Result, experiment};
@@ -21,20 +20,20 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     Reads::Each(experiment::DYNAMICS),
     |file, _, left_out| {
         let found = Dynamics::read(file)?;
-        // A training without a score so far has tables alone.
+        // a run without a score above 0 so far has only tables
         let chart = left_out.keep(figure5(&found));
         Ok(vec![sheet(&found.file, STEM, chart, [percentages(&found), removable(&found)])])
     },
 );
 
-/// Shares of the score that the paper's claim is about, in percent.
+/// Shares of the score in the paper's claim, in percent.
 const KEPT: [f64; 2] = [90.0, 85.0];
 
 fn heading(dynamics: &Dynamics) -> &'static str {
     if dynamics.is_by_epoch() { "Epoch" } else { "Updates" }
 }
 
-/// One row for each checkpoint, one column for each share of masked heads.
+/// Tabulates checkpoints by shares of masked heads.
 fn percentages(dynamics: &Dynamics) -> Table {
     let (shares, proportional) = (dynamics.shares(), dynamics.metric.proportional());
     let cell = |checkpoint: &Checkpoint, masked: usize| {
@@ -58,7 +57,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
         .note(dynamics.left_out())
 }
 
-/// One row for each checkpoint: what can go.
+/// Tabulates the share of heads that can be masked at each checkpoint.
 fn removable(dynamics: &Dynamics) -> Table {
     let paper = dynamics.metric.is_bleu().then(|| PAPER.sentence("figure5"));
     let remark = dynamics.file.open_question().or(paper);
@@ -95,8 +94,8 @@ fn removable(dynamics: &Dynamics) -> Table {
     .remark(remark)
 }
 
-/// Left one line for each share of masked heads over the training, right one for each of the first two and the last two
-/// checkpoints over shares, each with its interval and its name at its end; scores in percent of the checkpoint's own.
+/// Draws a line per share of masked heads over training on the left, and a line over shares for the first two and last two checkpoints on
+/// the right, with intervals. Scores are in percent of the full model's at the checkpoint.
 fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let comparable = dynamics.comparable()?;
     let log = LogAxis::of(&comparable.iter().map(|one| dynamics.number(one)).collect::<Vec<_>>());
@@ -144,14 +143,14 @@ fn layers(curves: &[Curve]) -> Vec<Layer> {
     std::iter::once(base).chain(bands).chain(curves.iter().flat_map(Curve::lines)).chain([ends]).collect()
 }
 
-/// A point of a checkpoint's step; absent where nothing is a percentage of its score.
+/// Returns the point of a checkpoint's step; `None` if percentages of its score do not exist.
 fn point(checkpoint: &Checkpoint, row: &DynamicsRow, x: f64) -> Option<Point> {
     let y = checkpoint.kept(row.score)?;
     let ends = if row.masked == 0 { Some((y, y)) } else { checkpoint.kept_interval(row) };
     Some(Point { x, y, ends, is_worse: false })
 }
 
-/// A line for each share, the darker the more heads are masked; nothing is drawn across a checkpoint that lacks one.
+/// Returns a line per share, darker for more heads masked, broken at checkpoints without the share.
 fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
     let shares = dynamics.shares();
     let shapes = [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Wedge, Shape::Diamond];
@@ -166,7 +165,7 @@ fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
     shares.iter().enumerate().map(of_share).collect()
 }
 
-/// A line for each of the first two and the last two checkpoints, the darker the later; nothing is drawn across a missing step.
+/// Returns a line for each of the first two and last two checkpoints, darker for later ones, broken at missing steps.
 fn over_shares(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> {
     let is_chosen = |index: usize| index < 2 || index + 2 >= comparable.len();
     let chosen = comparable.iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| *one);

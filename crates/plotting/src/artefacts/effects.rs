@@ -1,4 +1,4 @@
-//! All heads sorted by the effect of masking each, with intervals, the margin and verdicts (no such figure is in the papers).
+//! All heads sorted by the effect of masking each, with intervals, the margin and verdicts. The papers have no such figure.
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{GREY, INK, ORANGE, SKY, VERMILLION};
 use charts::scale::extent;
@@ -21,10 +21,10 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     },
 );
 
-/// Most expensive heads that are named; of the others, the one with the best score is.
+/// Number of most expensive heads that are named, in addition to the head with the best score.
 const NAMED: usize = 3;
 
-/// Verdicts from the back to the front, each with its look; squares and hollow circles are told apart in black and white.
+/// Verdicts from back to front with their styles, which differ in black and white.
 const LOOKS: [(Option<Verdict>, &str, Color, Shape); 4] = [
     (None, "not tested", GREY, Shape::Tick),
     (Some(Verdict::Dispensable), "dispensable", SKY, Shape::Circle),
@@ -37,7 +37,7 @@ fn figure(sweep: &Ablations, criterion: Criterion) -> Chart {
     let mut rows: Vec<&AblationRow> = sweep.rows.iter().collect();
     rows.sort_by(|one, other| one.gain().total_cmp(&other.gain()));
     let (mut layers, entries) = by_verdict(&rows, judge);
-    // in front of many heads, which leave no gaps
+    // in front, since many heads leave no gaps
     layers.extend(limits(sweep, judge, At::Y));
     let is_extreme = |place: usize| place < NAMED || place + 1 == rows.len();
     let extremes = rows.iter().enumerate().filter(|(place, _)| is_extreme(*place));
@@ -65,7 +65,7 @@ fn rank(place: usize) -> f64 {
     place as f64 + 1.0
 }
 
-/// The marks and intervals of the heads of each verdict, and its entry in the legend.
+/// Returns marks and intervals of the heads for each verdict, and legend entries.
 fn by_verdict(rows: &[&AblationRow], judge: Judge) -> (Vec<Layer>, Vec<Entry>) {
     let (mut layers, mut entries) = (Vec::new(), Vec::new());
     let (radius, width) = if rows.len() > 150 { (0.9, 0.3) } else { (1.7, 0.6) };

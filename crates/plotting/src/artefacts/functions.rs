@@ -1,4 +1,4 @@
-//! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
+//! Table 1 and Figures 1c and 2b of Voita et al. (2019): functions of heads, and how many heads in each layer have them.
 use std::collections::BTreeMap;
 
 use crate::artefact::{Artefact, Reads, chapter};
@@ -38,7 +38,7 @@ pub(super) const CENSUS: Artefact = Artefact::new(
 )
 .also("v19-figure2b");
 
-/// Other measurements of the same heads, as far as there are any.
+/// Other measurements of the heads, if they exist.
 struct Others {
     sweep: Option<Ablations>,
     importance: Option<Importance>,
@@ -46,7 +46,7 @@ struct Others {
 }
 
 impl Others {
-    /// Reads the files beside one of the same weights.
+    /// Reads other result files of the same weights from the folder.
     fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Self {
         let sweep = Ablations::beside_model(file, experiment::SWEEP, experiment::SWEEP);
         let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
@@ -59,7 +59,7 @@ impl Others {
     }
 }
 
-/// Threshold of a function.
+/// Describes the threshold of each function.
 fn thresholds() -> String {
     format!(
         "reaches the paper's threshold: {POSITIONAL_PERCENT}% for a position, {SYNTACTIC_POINTS} points above the most frequent \
@@ -67,8 +67,7 @@ fn thresholds() -> String {
     )
 }
 
-/// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1. Published shares stand
-/// beside those of a translator's encoder.
+/// Tabulates the best head for each function, its position alone, shuffled targets and, for a translator's encoder, published shares.
 fn table1(functions: &Functions) -> Table {
     let leaders = leaders(&functions.rows);
     let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
@@ -113,7 +112,7 @@ fn table1(functions: &Functions) -> Table {
         ))
 }
 
-/// V19's threshold for relations by its other reading, "10 %" of the positional share instead of 10 points.
+/// Applies the other reading of V19's threshold for relations: "10%" of the positional share instead of 10 points.
 fn relative_margin(functions: &Functions) -> Option<String> {
     let heads = |holds: fn(&HeadFunctionRow) -> Option<bool>| {
         let rows = functions
@@ -130,7 +129,7 @@ fn relative_margin(functions: &Functions) -> Option<String> {
     ))
 }
 
-/// The heads of Table 1 by all that was measured of them; nothing where that is only what they do.
+/// Tabulates everything else measured for the heads of Table 1; `None` if there is nothing else.
 fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> Option<Table> {
     let Others { sweep, importance, relevance } = others;
     let mut columns: Vec<(String, BTreeMap<HeadId, Cell>)> = Vec::new();
@@ -184,7 +183,7 @@ fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> O
     Some(table.note(verdicts))
 }
 
-/// Number of heads of each layer with each function, a panel for each attention type: Figures 1c and 2b.
+/// Counts heads per function and layer, with a panel per attention type: Figures 1c and 2b.
 fn figure1c(functions: &Functions) -> Chart {
     let (all, kinds) = (functions.heads(), functions.kinds());
     let attentions = distinct(all.iter().map(|head| head.attention()));

@@ -1,5 +1,4 @@
-//! Gates that close while a model is trained further with them, up to the epoch that counts: some epochs side by side, and each as
-//! one frame of a film (no such figure is in the papers).
+//! Gates that close during training: some epochs side by side, and an animation of all. The papers have no such figure.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artefact::{Artefact, Reads, chapter};
@@ -28,19 +27,19 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 )
 .detail("with a film");
 
-/// The share of gates that the model of a film leaves open: with far fewer or far more, nearly all of them look the same.
+/// Share of open gates in the model to show: with far fewer or far more, nearly all gates look alike.
 const SHOWN: f64 = 0.25;
 
-/// States of the gates of one model before the first epoch and after each, up to the one that counts.
+/// Gates of one model before the first epoch and after each epoch up to the one that counts.
 struct Film {
     file: ResultFile,
-    /// The gates of each epoch, from 0 on.
+    /// Gates at each epoch, from 0 on.
     epochs: Vec<Vec<GateFilmRow>>,
 }
 
 impl Film {
-    /// Reads a file of `gate-film`: of its models the one with about a quarter of its gates open in the end. Where `train-gates` is
-    /// beside it, the end is the epoch that counts there. Epochs that lack a head are left out.
+    /// Reads the model that ends with about a quarter of its gates open, at the epoch that counts in `train-gates` if that file exists.
+    /// Leaves out epochs that lack a head.
     fn read(mut file: ResultFile) -> Result<Self> {
         let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
         for row in file.rows::<GateFilmRow>()? {
@@ -72,26 +71,24 @@ impl Film {
         Ok(Self { file, epochs })
     }
 
-    /// Goal of the training of the gates.
+    /// Returns the goal of training the gates.
     fn goal(&self) -> Goal {
         self.epochs[0][0].goal
     }
 
-    /// Attention types that have gates.
     fn attentions(&self) -> Vec<Attention> {
         distinct(self.epochs.iter().flatten().map(|row| row.attention))
     }
 }
 
-/// Expected number of open gates.
 fn expected_open(gates: &[GateFilmRow]) -> f64 {
     gates.iter().map(|row| row.p_open).sum()
 }
 
-/// Most epochs that stand side by side.
+/// Maximum number of epochs side by side.
 const STILLS: usize = 5;
 
-/// The gates before the first epoch, after the last, and after some between.
+/// Draws the gates before the first epoch, after the last, and after some in between.
 fn stills(film: &Film) -> Chart {
     let last = film.epochs.len() - 1;
     let shown = film.epochs.len().min(STILLS);
@@ -114,7 +111,7 @@ fn stills(film: &Film) -> Chart {
         .panels(epochs.len(), panels)
 }
 
-/// One chart for each epoch, all of one size.
+/// Draws one chart per epoch, equal in size.
 fn frames(film: &Film) -> Vec<Chart> {
     let attentions = film.attentions();
     let frame = |epoch: usize| {
@@ -126,7 +123,6 @@ fn frames(film: &Film) -> Vec<Chart> {
     (0..film.epochs.len()).map(frame).collect()
 }
 
-/// `before`, or `epoch 2`.
 fn name(film: &Film, place: usize) -> String {
     let epoch = film.epochs[place][0].epoch;
     if epoch == 0 { "before".to_owned() } else { format!("epoch {epoch}") }

@@ -1,5 +1,4 @@
-//! Figures 7 to 10 and Table 2 of Voita et al. (2019): the score with the heads that the gates keep, which these are, and whether
-//! gates choose better heads than other methods.
+//! Figures 7 to 10 and Table 2 of Voita et al. (2019): which heads gates keep, the score with them, and whether other methods do better.
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::gates::{kept, share};
 use crate::findings::results::{distinct, interval};
@@ -77,10 +76,10 @@ pub(super) const CONTRASTS: Artefact = Artefact::new(
     },
 );
 
-/// The score of the model that had the same further training with all heads.
+/// Score of the fine-tuned baseline.
 const CONTROL: Style = Style::dashed(GREEN, 0.6);
 
-/// `12 of 96, λ 0.02`: the heads kept, and the penalty of an open gate, where that decided.
+/// Formats the number of heads kept, and the penalty of an open gate if that decided: `12 of 96, λ 0.02`.
 fn label(row: &GateRow) -> Cell {
     let penalty = row.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
     Cell::number(format!("{} of {}{penalty}", row.kept, row.heads), row.kept as f64)
@@ -95,7 +94,7 @@ fn name(method: Method) -> &'static str {
     }
 }
 
-/// Methods that Figure 7 shows, with their looks; the table has the others.
+/// Methods shown in Figure 7, with their styles; the table has the others.
 const SHOWN: [(Method, Color, Shape); 4] = [
     (Method::Gates, BLUE, Shape::Circle),
     (Method::Chosen, SKY, Shape::Triangle),
@@ -103,10 +102,8 @@ const SHOWN: [(Method, Color, Shape); 4] = [
     (Method::Random, SILVER, Shape::Tick),
 ];
 
-/// The score over the share of heads kept, a panel for each set of heads with gates.
-///
-/// - `gates`: [beside their control](Gates::against_control)
-/// - `before`: score of the model before
+/// Draws the score over the share of heads kept, with a panel per set of gated heads. `gates` must be
+/// [compared with the baseline](Gates::against_control); `before` is the score before further training.
 fn figure7(gates: &Gates, before: f64, criterion: Criterion) -> Chart {
     let (scopes, metric) = (gates.scopes(), gates.metric());
     let shown = || SHOWN.into_iter().filter(|(method, ..)| gates.has(*method));
@@ -155,7 +152,7 @@ fn look((method, color, shape): (Method, Color, Shape)) -> Curve {
     Curve::look(name, color, if method == Method::Gates { 1.1 } else { 0.8 }, Some((shape, 1.5)))
 }
 
-/// Controls that are missing, and what cannot be said without them.
+/// Describes missing baselines and what is therefore unknown.
 fn gaps(gates: &Gates) -> Vec<String> {
     let has_control = |scope: &Scope| !gates.of(*scope, Method::Ungated).is_empty();
     let all_heads = (!gates.scopes().iter().all(has_control)).then(|| {
@@ -168,7 +165,7 @@ fn gaps(gates: &Gates) -> Vec<String> {
     all_heads.into_iter().chain(of_draws(fewest.unwrap_or_default())).collect()
 }
 
-/// `encoder `, where it is these that can be closed.
+/// Names the gated attention type: `encoder `; empty for all types.
 fn whose(scope: Scope) -> String {
     match scope {
         Scope::One(Attention::SelfAttention) | Scope::All => String::new(),
@@ -176,8 +173,7 @@ fn whose(scope: Scope) -> String {
     }
 }
 
-/// A line through the points of a method; hollow if the score is worse than that of the control. Random draws give their mean, with
-/// their range.
+/// Returns a curve through the models of a method, hollow if significantly worse than the baseline. Random draws give their mean and range.
 fn curve(gates: &Gates, scope: Scope, shown: (Method, Color, Shape), criterion: Criterion) -> Curve {
     let method = shown.0;
     let point = |row: &&GateRow| {
@@ -195,15 +191,14 @@ fn curve(gates: &Gates, scope: Scope, shown: (Method, Color, Shape), criterion: 
     Curve { pieces: vec![rows.iter().map(point).collect()], ..look(shown) }
 }
 
-/// Sentence on the paper's encoders or, where translators have gates on all heads, of whole models.
+/// Returns the paper's numbers on encoders or, if translators have gates on all heads, on whole models.
 fn paper_remark(gates: &Gates) -> String {
     let has_all = gates.rows.iter().any(|row| row.attention == Scope::All && row.kept_enc_dec.is_some());
     let scope = if has_all { Scope::All } else { Scope::One(Attention::EncEnc) };
     PAPER.sentence_on("few-heads", scope)
 }
 
-/// Functions in the model before of the heads that gates keep: a row for each function, a column for each number of heads; none if
-/// gates were not trained on heads whose functions are known.
+/// Counts the functions of kept heads, measured before the gates were trained; `None` if the gated heads have no known functions.
 fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let (known, rows) = (functions.heads(), functions.kinds());
     let panel = |scope: Scope| {
@@ -238,7 +233,7 @@ fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     })
 }
 
-/// Number of heads that the gates keep in each layer, a row for each number of heads kept: Figures 9 and 10.
+/// Counts the heads kept in each layer, with a row for each number of heads kept: Figures 9 and 10.
 fn figure9(gates: &Gates) -> Option<Chart> {
     let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
     let title = "Heads that the gates keep, by attention type and layer (Voita et al. 2019)";
@@ -250,7 +245,7 @@ fn figure9(gates: &Gates) -> Option<Chart> {
     })
 }
 
-/// A panel for each attention type that has gates: a row for each number of heads kept, a column for each layer.
+/// Returns a panel per gated attention type: a row for each number of heads kept, a column per layer.
 fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     let rows = gates.sparser(scope);
     let found: Vec<HeadSet> = rows.iter().map(|row| kept(row)).collect();
@@ -264,7 +259,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
         let all = (0..rows.len()).flat_map(|row| (1..=deepest).map(move |layer| (row, layer)));
         let most = all.map(|(row, layer)| of(row, layer)).max().unwrap_or(0);
         let kept = rows.iter().map(|row| row.kept);
-        // a panel of one row has no room for more
+        // a panel with one row has no room for a longer label
         let label = if rows.len() > 1 { "heads kept in total" } else { "heads kept" };
         counts(("layer", 1..=deepest), (label, kept), |row, layer| (of(row, layer + 1), most))
             .named(attention.in_words())
@@ -273,10 +268,8 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     distinct(heads().map(|head| head.attention())).into_iter().enumerate().map(panel).collect()
 }
 
-/// One row for each number of heads that gates keep, beside the controls with as many: Table 2.
-///
-/// - `gates`: [beside their control](Gates::against_control)
-/// - `before`: score of the model before
+/// Tabulates a row for each number of heads that gates keep, with the scores of other methods for as many: Table 2. `gates` must be
+/// [compared with the baseline](Gates::against_control); `before` is the score before further training.
 fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
     let has_type = |&attention: &Attention| gates.rows.iter().any(|row| row.kept_of(attention).is_some());
     let types: Vec<Attention> = Attention::ALL.into_iter().filter(has_type).collect();
@@ -316,7 +309,7 @@ fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
         .remark(paper_remark(gates))
 }
 
-/// Models that were trained further, two by two: a row for each number of heads, a column for each two methods.
+/// Compares models with further training in pairs: a row for each number of heads, a column per pair of methods.
 fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     let Contrasts { gates, leaders, measured, draws } = contrasts;
     let (metric, alpha) = (gates.metric(), criterion.alpha);

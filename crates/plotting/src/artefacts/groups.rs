@@ -1,4 +1,4 @@
-//! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
+//! Accuracy by group of segments, which heads each group needs, and which groups need similar heads.
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::error::faulty;
 use crate::findings::segments::stored;
@@ -19,7 +19,7 @@ use crate::view::{by_name, sheet, three};
 
 const STEM: &str = "groups";
 
-/// The accuracy of each group with the heads that change it, and how far pairs of groups need the same heads.
+/// Accuracy per group with the heads that change it, and how similar pairs of groups are in the heads they need.
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "groups", chapter::OTHER_DATA],
     "Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs",
@@ -36,18 +36,18 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     },
 );
 
-/// Changes of each group of segments by masking one head at a time.
+/// Effects of masking one head at a time, for each group of segments.
 struct Groups {
-    /// Of all segments.
+    /// Sweep over all segments.
     sweep: Ablations,
-    /// Heads that were masked, in the order of the columns of each group.
+    /// Masked heads, in the column order of each group.
     heads: Vec<HeadId>,
-    /// In the order of the split.
+    /// Groups in split order.
     groups: Vec<Group>,
 }
 
 impl Groups {
-    /// Reads what is stored of the segments of a sweep; its signature names the groups.
+    /// Reads the stored segments of a sweep, whose signature names the groups.
     fn read(sweep: Ablations) -> Result<Self> {
         let path = &sweep.file.path;
         let fault =
@@ -76,7 +76,7 @@ impl Groups {
         Ok(Self { sweep, heads, groups })
     }
 
-    /// What the interval of a head's loss says of a group, beside a margin in percent of the group's accuracy.
+    /// Returns the verdict on a head for a group, with a margin in percent of the group's accuracy.
     fn verdict(group: &Group, change: &Change, margin_percent: f64) -> Verdict {
         let Interval { low, high } = change.interval;
         let margin = margin(MetricName::Accuracy, group.accuracy(), margin_percent);
@@ -84,13 +84,13 @@ impl Groups {
     }
 }
 
-/// Heads that are named in each direction.
+/// Number of heads to name in each direction.
 const MOST_NAMED: usize = 3;
 
-/// Up to this many groups, all pairs fit into one table.
+/// Maximum number of groups for a table of all pairs.
 const MOST_PAIRS: usize = 12;
 
-/// Heads that are shown at most: those with the smallest p-value in any group.
+/// Maximum number of heads in the figure: those with the smallest p-values in any group.
 const MOST_SHOWN: usize = 24;
 
 fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
@@ -131,7 +131,7 @@ fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
         .remark(groups.sweep.missing_heads())
 }
 
-/// The heads that change a group significantly, those first for which `size` is greatest; only where it is above 0.
+/// Names the heads that change a group significantly, ordered by `size`; heads with a size of at most 0 are left out.
 fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> String {
     let is_meant = |(_, change): &(&HeadId, &Change)| change.p_adjusted < alpha && size(change.delta) > 0.0;
     let mut meant: Vec<_> = groups.heads.iter().zip(&group.changes).filter(is_meant).collect();
@@ -145,7 +145,7 @@ fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> St
     texts.join(", ")
 }
 
-/// Likeness of the heads that pairs of groups need: all pairs where these are few, else the most and the least alike.
+/// Tabulates the similarity of pairs of groups in the heads they need: all pairs for few groups, otherwise the most and the least similar.
 fn likeness(groups: &Groups) -> Table {
     let size = groups.groups.len();
     let is_small = size <= MOST_PAIRS;
@@ -174,7 +174,7 @@ fn two_digits(rho: f64) -> String {
     signed(rho, 2)
 }
 
-/// Each group beside all others; its own column is empty.
+/// Compares a group with all others; its own column is empty.
 fn pairs(groups: &Groups, place: usize) -> Vec<Cell> {
     let group = &groups.groups[place];
     let cell = |(column, other): (usize, &Group)| match group.likeness(other) {
@@ -185,7 +185,7 @@ fn pairs(groups: &Groups, place: usize) -> Vec<Cell> {
     groups.groups.iter().enumerate().map(cell).collect()
 }
 
-/// The groups that are most and least like this one; `n/a` where none can be compared.
+/// Returns the groups most and least similar to this one; `n/a` if none can be compared.
 fn extremes(groups: &Groups, place: usize) -> Vec<Cell> {
     let others = groups.groups.iter().enumerate().filter(|(other, _)| *other != place);
     let known = others.filter_map(|(_, other)| Some((other, groups.groups[place].likeness(other)?)));
@@ -198,7 +198,7 @@ fn extremes(groups: &Groups, place: usize) -> Vec<Cell> {
     [known.first(), known.last()].into_iter().flat_map(cells).collect()
 }
 
-/// Places of the heads with the smallest p-values in any group, the greater change first among equals, in their order.
+/// Returns the indices of the heads with the smallest p-values in any group, ties broken by the larger change, in ascending order.
 fn shown(groups: &Groups) -> Vec<usize> {
     let changes = |head: usize| groups.groups.iter().map(move |group| group.changes[head]);
     let least_p = |head| changes(head).map(|change| change.p_adjusted).fold(1.0, f64::min);
@@ -212,8 +212,7 @@ fn shown(groups: &Groups) -> Vec<usize> {
     heads
 }
 
-/// Changes of accuracy as colours, red where it falls, with the signs of verdicts; lines between layers and between the heads
-/// that share keys and values.
+/// Draws changes of accuracy, orange for losses, with verdicts as signs, and lines between layers and between key-value groups.
 fn figure(groups: &Groups, criterion: Criterion) -> Chart {
     let judge = groups.sweep.judge(criterion);
     let (heads, all) = (shown(groups), groups.heads.len());
@@ -248,7 +247,7 @@ fn figure(groups: &Groups, criterion: Criterion) -> Chart {
         .bar("change of accuracy with the head masked (percentage points)", numbers)
 }
 
-/// The number of each head, with its layer below where that begins.
+/// Returns the number of each head, with its layer below the first head of the layer.
 fn head_names(groups: &Groups, heads: &[usize]) -> Vec<String> {
     let mut before = None;
     let name = |&place: &usize| {
@@ -265,7 +264,7 @@ fn head_names(groups: &Groups, heads: &[usize]) -> Vec<String> {
     heads.iter().map(name).collect()
 }
 
-/// A line before each head that shares no keys and values with the one to its left, a stronger one between layers.
+/// Returns a line before each head that does not share keys and values with the previous one, thicker between layers.
 fn borders(groups: &Groups, heads: &[usize]) -> Vec<Layer> {
     let of_layer = groups.sweep.heads();
     let size = of_layer / groups.sweep.file.key_value_heads(of_layer).unwrap_or(1);

@@ -1,5 +1,4 @@
-//! Heat maps of heads, layer x head, for what masking each does, for every score, and for relevance (Figures 1a and 2a of Voita et
-//! al. 2019; Michel et al. 2019 have none).
+//! Heat maps of heads for the effect of masking, every ranking criterion, and relevance (Figures 1a and 2a of Voita et al. 2019).
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -54,16 +53,15 @@ pub(super) const RELEVANCE: Artefact = Artefact::new(
 )
 .also("v19-figure2a");
 
-/// Multiple of the median above which the maximum makes colours go by the square root: on a linear scale all other heads would
-/// look white.
+/// If the maximum exceeds this multiple of the median, colours use the square root: on a linear scale all other heads would look white.
 const OUTLIER: f64 = 10.0;
 
-/// Numbers of heads, and verdicts on them.
+/// Values of heads, with verdicts.
 pub struct Values {
     numbers: BTreeMap<HeadId, (f64, Option<Verdict>)>,
-    /// Numbers up to this distance from 0 are white.
+    /// Values up to this distance from 0 are white.
     white: f64,
-    /// The number at which the colours end: the maximum distance from 0; 1 if all are 0.
+    /// Value at which the colours end: the maximum distance from 0, or 1 if all are 0.
     pub end: f64,
     is_root: bool,
 }
@@ -76,37 +74,36 @@ impl Values {
         sizes.sort_by(f64::total_cmp);
         let most = sizes.last().copied();
         let is_root = most.is_some_and(|most| most > OUTLIER * sizes[sizes.len() / 2]);
-        // The colours reach at least twice the margin, so that an effect just above it stays light.
+        // colours cover at least twice the margin, so that an effect just above it stays light
         let range = if white > 0.0 { most.unwrap_or(0.0).max(white) } else { most.unwrap_or(1.0) };
         Self { numbers, white, end: white + range, is_root }
     }
 
-    /// Of numbers from 0 to 1, whose colours end at 1.
+    /// Returns values from 0 to 1, with colours that end at 1.
     pub fn shares(numbers: impl Iterator<Item = (HeadId, f64)>) -> Self {
         let numbers = numbers.map(|(head, number)| (head, (number, None))).collect();
         Self { numbers, white: 0.0, end: 1.0, is_root: false }
     }
 
-    /// The colour of a head, -1 to 1, and the verdict on it; absent where nothing was measured.
+    /// Returns the colour of a head, -1 to 1, and its verdict; `None` if it was not measured.
     pub fn of(&self, head: HeadId) -> Option<(f64, Option<Verdict>)> {
         let (number, verdict) = self.numbers.get(&head)?;
         let share = ((number.abs() - self.white).max(0.0) / (self.end - self.white)).copysign(*number);
         Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *verdict))
     }
 
-    /// The number that a colour stands for.
+    /// Returns the value of a colour.
     fn number(&self, color: f64) -> f64 {
         let share = if self.is_root { color * color } else { color.abs() };
         (self.white + share * (self.end - self.white)).copysign(color)
     }
 
-    /// Words on the scale of colours; empty if it is linear.
     fn scale(&self) -> &'static str {
         if self.is_root { ", square-root colour scale" } else { "" }
     }
 }
 
-/// Cost of masking each head, above 0 where the score gets worse, whichever way the metric points.
+/// Returns the cost of masking each head: positive if the score gets worse, whatever the metric's direction.
 pub fn effects_of(sweep: &Ablations, criterion: Criterion) -> Values {
     let judge = sweep.judge(criterion);
     let cost = |row: &AblationRow| -row.gain();
@@ -114,7 +111,7 @@ pub fn effects_of(sweep: &Ablations, criterion: Criterion) -> Values {
     Values::new(margin, sweep.rows.iter().map(|row| (row.head_id(), (cost(row), judge.verdict(row)))))
 }
 
-/// Label and numbers of their colour bar.
+/// Returns the label and numbers of the colour bar for effects.
 pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) {
     let metric = sweep.metric();
     let worse = metric.direction().gain(-1.0);
@@ -126,14 +123,14 @@ pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) 
     (label, BAR_COLORS.map(number))
 }
 
-/// Each score that all heads have, with verdicts on heads.
+/// Returns each criterion that all heads have, with verdicts.
 pub fn scores_of(
     importance: &Importance,
     verdicts: &BTreeMap<HeadId, Verdict>,
 ) -> impl Iterator<Item = (HeadScore, Values)> {
     importance.known().into_iter().map(|mut score| {
         if score.values.iter().all(|value| *value <= 0.0) {
-            // A negated score, such as entropy, would only give a map of stripes.
+            // a negated criterion such as entropy would make the whole map striped
             score.values.iter_mut().for_each(|value| *value = -*value);
             score.label = score.label.trim_start_matches('\u{2212}').to_owned();
         }
@@ -144,7 +141,7 @@ pub fn scores_of(
     })
 }
 
-/// The sign of a verdict; dispensable heads have none.
+/// Returns the sign of a verdict; dispensable heads have none.
 pub(super) fn sign(verdict: Verdict) -> Option<Sign> {
     match verdict {
         Verdict::Needed => Some(Sign::Dot),
@@ -153,7 +150,7 @@ pub(super) fn sign(verdict: Verdict) -> Option<Sign> {
     }
 }
 
-/// Legend of the signs, with the number of each verdict.
+/// Returns legend entries of the signs, with the number of each verdict.
 fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
     let Some(Verdicts { needed, dispensable, undecided }) = sweep.judge(criterion).verdicts(&sweep.rows)
     else {
@@ -166,7 +163,7 @@ fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
     ]
 }
 
-/// Changes of the score by masking each head: orange where it gets worse; signs are verdicts.
+/// Draws the effect of masking each head: orange for a loss, with verdicts as signs.
 fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
     let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
@@ -187,8 +184,7 @@ fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
         .bar(label, numbers)
 }
 
-/// One row of panels for each score that all heads have; the colours of each end at its greatest value. Signs are the
-/// verdicts on single heads, where those were measured.
+/// Draws a row of panels per criterion that all heads have, with colours that end at its maximum. Signs are verdicts on single heads.
 fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criterion) -> Chart {
     let judged = sweep.into_iter().flat_map(|sweep| {
         let judge = sweep.judge(criterion);
@@ -234,7 +230,6 @@ fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criteri
         )
 }
 
-/// Relevance of each head: Figures 1a and 2a of Voita et al. (2019).
 fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
     let attentions = distinct(rows.iter().map(|row| row.attention));
@@ -253,7 +248,7 @@ fn relevance(relevance: &Relevance) -> Chart {
         )
 }
 
-/// A panel for each attention type, which is named where there are several.
+/// Returns a panel per attention type, named if there are several.
 pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
     let one = |(place, &attention): (usize, &Attention)| {
         let name = if attentions.len() > 1 { attention.in_words() } else { "" };
@@ -262,7 +257,7 @@ pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: 
     attentions.iter().enumerate().map(one).collect()
 }
 
-/// One attention type; heads that share keys and values stand below a bracket. The last panel says what is below it.
+/// Returns the panel of one attention type, with brackets over heads that share keys and values. The last panel labels the x axis.
 pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is_last: bool) -> Panel {
     let of_type = values.numbers.keys().filter(|head| head.attention() == attention);
     let (layers, heads) = extent(of_type.copied());
@@ -270,7 +265,7 @@ pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is
         let (value, verdict) = values.of(HeadId::from_index(attention, layer, head)).unzip();
         Cell { value, sign: verdict.flatten().and_then(sign), ..Cell::default() }
     };
-    // of many numbers every other one is enough
+    // if there are many numbers, every other one is enough
     let number = |most: usize, number: usize| {
         if most > 12 && number.is_multiple_of(2) { String::new() } else { number.to_string() }
     };
@@ -286,7 +281,7 @@ pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is
     panel
 }
 
-/// Numbers of heads, and what each is a part of: the greater the share, the darker.
+/// Returns a matrix of head counts, darker for larger shares of their totals.
 pub(super) fn counts<X: Display, Y: Display>(
     columns: (&str, impl IntoIterator<Item = X>),
     rows: (&str, impl IntoIterator<Item = Y>),
@@ -302,7 +297,7 @@ pub(super) fn counts<X: Display, Y: Display>(
 mod tests {
     use super::*;
 
-    /// Of 1, 1 and 100 the least have the colour 1 / 10, the root of a hundredth; of 1, 1 and 4 a quarter.
+    /// For 1, 1 and 100 the smallest have the colour 1/10, the root of 1/100; for 1, 1 and 4 it is 1/4.
     #[test]
     fn one_great_number_leaves_the_others_visible() {
         let head = |head| HeadId::numbered(Attention::EncEnc, 1, head);
@@ -315,7 +310,7 @@ mod tests {
         assert_eq!(colors(&values(4.0)), [0.25, -0.25, 1.0]);
         assert!((values(100.0).number(-0.1) + 1.0).abs() < 1e-12);
         assert_eq!(values(4.0).number(-0.25), -1.0);
-        // White up to the margin of 2; the colours end at twice that if no effect is larger.
+        // white up to the margin of 2; colours end at twice that if no effect is larger
         assert_eq!(colors(&of(2.0, [1.0, -2.0, 3.0])), [0.0, 0.0, 0.5]);
         assert_eq!([0.0, 0.5, -1.0].map(|color| of(2.0, [1.0, -2.0, 3.0]).number(color)), [2.0, 3.0, -4.0]);
     }

@@ -1,4 +1,4 @@
-//! Kinds of ablation side by side: whether a head is needed whatever takes its place.
+//! Compares kinds of ablation: is a head needed whatever replaces its output?
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::error::no_kinds;
 use crate::findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
@@ -28,7 +28,7 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 )
 .detail("after `--ablation mean` and `--ablation resample`");
 
-/// Heads that the second table names.
+/// Maximum number of heads in the second table.
 const MOST: usize = 20;
 
 fn sheet_of(found: &Kinds, criterion: Criterion) -> Result<charts::write::Sheet> {
@@ -41,7 +41,7 @@ fn sheet_of(found: &Kinds, criterion: Criterion) -> Result<charts::write::Sheet>
     Ok(sheet(&found.zero().file, STEM, chart, tables.into_iter().flatten()))
 }
 
-/// Sentences on the heads for which masking costs more with zeros than with another kind, and the reverse.
+/// Describes for how many heads masking costs more under zero ablation than under another kind, and less.
 fn differences(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) -> Vec<String> {
     let metric = found.zero().metric();
     let sentence = |own: &KindContrast| {
@@ -58,7 +58,7 @@ fn differences(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) 
     contrasts.iter().map(sentence).collect()
 }
 
-/// A row for each attention type: how far mean and resample ablation agree with zeros, and heads by the kinds that need them.
+/// Returns a row per attention type: agreement of mean and resample ablation with zero ablation, and heads needed under each.
 pub(crate) fn rows(found: &Kinds, criterion: Criterion) -> Result<Vec<Row>> {
     let (agreements, judge) = (found.agreements()?, found.zero().judge(criterion));
     let row = |attention: Attention| {
@@ -90,7 +90,6 @@ fn rho(value: Option<f64>) -> Cell {
     value.map(|value| Cell::printed(value, |value| fixed(value, 2))).into()
 }
 
-/// A row for each two kinds and attention type.
 fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table {
     let own = found.zero();
     let row = |one: &KindAgreement| {
@@ -139,7 +138,7 @@ pub(super) fn draws(kinds: &[Kind]) -> Option<String> {
     ))
 }
 
-/// The heads that some kind needs, those with the greatest loss first, if there are any.
+/// Tabulates the heads that are needed under some kind of ablation, largest loss first; `None` if there are none.
 fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     let own = found.zero();
     let (metric, direction) = (own.metric(), own.metric().direction());
@@ -177,25 +176,25 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     (!rows.is_empty()).then_some(table)
 }
 
-/// Heads that the figure names.
+/// Number of heads named in the figure.
 const NAMED: usize = 10;
 
 const INTERVAL: Style = Style::line(INK, 0.6);
 const CERTAIN: Mark = Mark::new(Shape::Circle, 1.8, BLUE);
 const DRAW: Mark = Mark::new(Shape::Tick, 2.0, GREY);
 
-/// What masking a head costs under one kind, compared with zeros.
+/// Effect of masking a head under one kind, minus the effect under zero ablation.
 struct Difference {
-    /// Of the score, the mean over the draws.
+    /// Difference of the score, averaged over draws.
     change: f64,
-    /// Of each draw.
+    /// Difference for each draw.
     draws: Vec<f64>,
-    /// Of a kind with a single draw.
+    /// Only for a kind with a single draw.
     test: Option<Comparison>,
 }
 
 impl Difference {
-    /// All heads under a kind, in the order of the rows.
+    /// Returns the differences of all heads under a kind, in row order.
     fn all(found: &Kinds, place: usize, contrasts: &[KindContrast]) -> Vec<Self> {
         let contrast = contrasts.iter().find(|contrast| contrast.kind == place);
         let own = &found.all[place].draws;
@@ -209,7 +208,7 @@ impl Difference {
     }
 }
 
-/// A panel for each kind other than zeros: the heads for which the kinds differ most by name, and all others in one row.
+/// Draws a panel per kind other than zero ablation, with the heads that differ most by name and all others in one row.
 fn figure(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) -> Chart {
     let own = found.zero();
     let (metric, kinds) = (own.metric(), 1..found.all.len());
@@ -247,7 +246,7 @@ fn figure(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) -> Ch
 
 const OTHER: Mark = Mark::new(Shape::Tick, 3.5, SILVER);
 
-/// The axis of all differences of a kind with the intervals of the named heads.
+/// Returns the axis for all differences of a kind and the intervals of the named heads.
 fn of_differences(label: String, all: &[Difference], named: &[usize]) -> Axis {
     let intervals = named.iter().filter_map(|&row| all[row].test?.interval);
     let ends = intervals.flat_map(|ends| [ends.low, ends.high]);
@@ -255,7 +254,6 @@ fn of_differences(label: String, all: &[Difference], named: &[usize]) -> Axis {
     Axis::around(label, low, high)
 }
 
-/// A row for each named head, and one for all others.
 fn rows_of(all: &[Difference], named: &[usize], others: &[usize], criterion: Criterion) -> Vec<Layer> {
     let mut layers = vec![Layer::Rule(At::X(0.0), Style::line(GREY, 0.5))];
     for (height, &row) in named.iter().enumerate() {

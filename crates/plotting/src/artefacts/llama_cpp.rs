@@ -1,4 +1,4 @@
-//! Pruned models in llama.cpp: what they cost in perplexity, and what they gain in speed, cache and file size.
+//! Pruned models in llama.cpp: cost in perplexity, and gains in speed, cache and file size.
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::results::percent;
 use crate::findings::{Results, experiment};
@@ -76,7 +76,7 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
         .note(found.file.machine().map(|machine| format!("measured on {machine}")))
 }
 
-/// Tokens per second of the prompt and of generation: each with its ratio to the full model and the interval of the ratio.
+/// Returns tokens per second of prompt and generation, each with its ratio to the full model and the interval of the ratio.
 fn speeds(row: &LlamaCppRow) -> [[f64; 4]; 2] {
     [
         [row.prompt_per_second, row.prompt_ratio, row.prompt_ratio_low, row.prompt_ratio_high],
@@ -84,7 +84,6 @@ fn speeds(row: &LlamaCppRow) -> [[f64; 4]; 2] {
     ]
 }
 
-/// `modules: 27 of 270 (10%)`
 fn name(row: &LlamaCppRow) -> String {
     let LlamaCppRow { removal, removed, heads, .. } = row;
     if *removed == 0 {
@@ -93,8 +92,7 @@ fn name(row: &LlamaCppRow) -> String {
     format!("{removal}: {removed} of {heads} ({}%)", tenths(percent(row.removed, row.heads)))
 }
 
-/// Perplexity over what was measured of speed and of the cache, with intervals; a line joins the models of one way of choosing heads.
-/// The place of a perplexity on its axis is its logarithm: nats per token.
+/// Plots perplexity, on a log axis, over speed and cache size, with intervals; a line joins models pruned by one method.
 fn figure(found: &Results<LlamaCppRow>) -> Chart {
     let full = &found.rows[0];
     let ways: Vec<&[LlamaCppRow]> =
@@ -114,7 +112,7 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
                 layers.push(Layer::Line(vec![(at, lower), (at, upper)], thin));
                 layers.push(Layer::Points(vec![(at, height)], Mark::new(shape, radius(row), color)));
             }
-            // a line through the full model and a single other one would be a claim about all between
+            // a line through the full model and a single other one would suggest that all models in between were measured
             let places = std::iter::once(full).chain(*rows).map(place).collect();
             layers.extend((rows.len() > 1).then(|| Layer::Line(places, Style::line(color, 0.8))));
         }
@@ -160,12 +158,11 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
 
 const FULL: Mark = Mark::new(Shape::Star, 2.0, INK);
 
-/// Radius of a model's mark.
 fn radius(row: &LlamaCppRow) -> f64 {
     0.8 + percent(row.removed, row.heads) / 35.0
 }
 
-/// An axis of perplexities between these nats per token.
+/// Returns an axis of perplexities for a range of nats per token.
 fn perplexities((low, high): (f64, f64)) -> Axis {
     let round = (0..9).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(exponent)));
     let ticks = round.filter(|perplexity| (low..=high).contains(&perplexity.ln()));

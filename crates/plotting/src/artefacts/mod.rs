@@ -1,4 +1,4 @@
-//! Artefacts: each file reads results, asks about them and draws a table, a figure, or some that belong together.
+//! Artefacts: each file reads results, asks about them, and draws a table, a figure, or several that belong together.
 mod agreement;
 mod audit;
 pub mod best_heads;
@@ -21,7 +21,7 @@ mod speed;
 
 use crate::artefact::Artefact;
 
-/// Everything that can be drawn of one setup, in the order of a report.
+/// Everything that can be drawn for one setup, in report order.
 pub const ARTEFACTS: &[Artefact] = &[
     single_heads::TABLE,
     single_heads::HISTOGRAM,

@@ -1,4 +1,4 @@
-//! Named scores of heads of language models beside what masking each head costs.
+//! Named head scores of language models next to the cost of masking each head.
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::kinds::Kind;
 use crate::findings::replicates::HeadInAll;
@@ -28,28 +28,28 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     },
 );
 
-/// Rows of `named-heads`, and sweeps of the same model.
+/// Rows of `named-heads`, and sweeps of the model.
 struct Named {
     scores: Results<HeadFunctionRow>,
-    /// Effects of masking each head, under each kind of ablation that was measured; empty without a sweep.
+    /// Effects of masking each head under each kind of ablation; empty without a sweep.
     kinds: Vec<Kind>,
 }
 
 impl Named {
-    /// Reads the scores, and the sweeps beside them; sweeps that cannot be read, or are of other weights, are left out.
+    /// Reads the scores and the sweeps in the folder; leaves out sweeps that are unreadable or of other weights.
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let scores: Results<HeadFunctionRow> = Results::read(file)?;
         let zero = Ablations::beside_model(&scores.file, experiment::SWEEP, experiment::SWEEP);
         let kinds = left_out.keep(zero).flatten().map_or_else(Vec::new, |zero| {
             let found = left_out.keep(Kinds::read(zero.file.clone())).flatten();
-            // those of a replicate are of another model
+            // kinds of another run belong to another model
             let own = found.filter(|found| found.zero().file.path == zero.file.path);
             own.map_or_else(|| vec![Kind { name: "zero", draws: vec![zero] }], |own| own.all)
         });
         Ok(Self { scores, kinds })
     }
 
-    /// The rows of a score, the largest first; of equal ones the first.
+    /// Returns the rows of a score, highest first.
     fn of(&self, score: FunctionName) -> Vec<&HeadFunctionRow> {
         let mut rows: Vec<_> = self.scores.rows.iter().filter(|row| row.function == score).collect();
         rows.sort_by(|one, other| other.share.total_cmp(&one.share));
@@ -57,21 +57,21 @@ impl Named {
     }
 }
 
-/// Heads that the table names of each score.
+/// Number of heads in the table for each score.
 const MOST: usize = 5;
 
 const SCORES: &str = "a score is a mean attention weight; induction: on the token after the earlier occurrence of the same token, \
      duplicate-token: on that occurrence, both in the second of two equal blocks of random tokens; previous-token: on the position \
      before, sink: on the first position, both in texts";
 
-/// Effect of masking the head of a row under each kind, if it was masked.
+/// Returns the effect of masking the head of a row under each kind; `None` if it was not measured.
 fn costs(found: &Named, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<HeadInAll>> {
     let kinds = found.kinds.iter().map(|kind| kind.heads(Attention::SelfAttention, judge));
     let kinds: Vec<Vec<HeadInAll>> = kinds.collect();
     move |row| kinds.iter().map(|all| all.iter().find(|one| one.head == row.head_id()).cloned()).collect()
 }
 
-/// The heads with the greatest scores.
+/// Tabulates the heads with the highest scores.
 fn table(found: &Named, judge: Option<Judge>) -> Table {
     let file = &found.scores.file;
     let costs = judge.map(|judge| costs(found, judge));
@@ -122,7 +122,7 @@ fn mark(name: &str) -> Mark {
 
 const JOINED: Style = Style::line(SILVER, 0.6);
 
-/// A panel for each score with a row for each of the heads with the highest scores: what masking it does under each kind.
+/// Draws a panel per score, with the effects under each kind of masking the heads with the highest scores.
 fn figure(found: &Named, judge: Judge) -> Chart {
     let file = &found.scores.file;
     let zero = &found.kinds[0].draws[0];

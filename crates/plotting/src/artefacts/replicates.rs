@@ -1,4 +1,4 @@
-//! Several runs of one recipe: what masking each head does in all of them, and how far they agree.
+//! Several runs of one recipe: the effect of masking each head in every run, and how far runs agree.
 use std::collections::BTreeSet;
 
 use crate::artefact::{Artefact, Reads, chapter};
@@ -30,7 +30,7 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 )
 .detail("after `--replicate all`");
 
-/// Heads that the second table names.
+/// Number of heads in the second table.
 const MOST: usize = 10;
 
 fn sheet_of(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
@@ -41,7 +41,6 @@ fn sheet_of(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
     Ok(sheet(&own.file, STEM, figure(found, &types, judge), tables))
 }
 
-/// Heads of one attention type in all runs.
 struct Type {
     attention: Attention,
     heads: Vec<HeadInAll>,
@@ -49,7 +48,7 @@ struct Type {
 }
 
 impl Type {
-    /// All types of a model.
+    /// Returns all attention types of a model.
     fn all(found: &Replicates, judge: Judge) -> Result<Vec<Self>> {
         let mut comparisons = found.comparisons()?;
         let of = |attention| {
@@ -59,8 +58,7 @@ impl Type {
         Ok(found.sweeps[0].attentions().into_iter().map(of).collect())
     }
 
-    /// Heads that some run needs: their number, and how many of them are needed, undecided somewhere, dispensable somewhere; then heads
-    /// whose effect differs between runs, and the correlation of runs. Of runs that start from one checkpoint.
+    /// Returns counts of needed heads, heads whose effect differs between runs, and the correlation; for runs from one checkpoint.
     fn cells(&self, all: usize) -> [(&'static str, Cell); 7] {
         let needed = Needed::of(&self.heads, all);
         let differing = self.comparison.as_ref().map(|found| {
@@ -78,7 +76,7 @@ impl Type {
         ]
     }
 
-    /// Of other runs: counts and the largest effect per run.
+    /// Returns counts for runs trained from scratch, and the largest effect per run.
     fn cells_per_run(&self, all: usize, metric: Metric) -> [(&'static str, Cell); 5] {
         let per_run = |verdict| Cell::from(counts_per_run(&self.heads, all, verdict));
         let largest: Vec<f64> = sorted_by_run(&self.heads, all, metric).iter().map(|run| run[0]).collect();
@@ -101,11 +99,10 @@ fn correlation(agreement: &Agreement) -> Cell {
     Cell::number(fixed(*correlation, 2) + &ends, *correlation)
 }
 
-/// Pairs of four runs. With three runs the interval covers nearly everything, so the range over pairs is shown instead.
+/// Number of pairs among four runs. For three runs the interval covers nearly everything, so the range over pairs is shown instead.
 const PAIRS_FOR_INTERVAL: usize = 6;
 
-/// `3 runs: 5 heads needed in some, 4 of them in all, 1 undecided in another run, 0 dispensable in another run`, of the heads of these
-/// types; counts per run if heads cannot be compared.
+/// Summarises heads of these types, `3 runs: 5 heads needed in some, 4 of them in all, …`; counts per run if heads cannot be compared.
 pub fn in_words(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> String {
     let (heads, all) = (heads(found, attentions, criterion), found.sweeps.len());
     if !found.have_same_heads() {
@@ -126,20 +123,20 @@ pub fn in_words(found: &Replicates, attentions: &[Attention], criterion: Criteri
     )
 }
 
-/// Smallest and largest number of heads with a verdict in one run.
+/// Formats the smallest and largest number of heads with a verdict in one run.
 fn counts_per_run(heads: &[HeadInAll], runs: usize, verdict: Verdict) -> String {
     let of_run = |run: usize| heads.iter().filter(|head| head.verdicts[run] == Some(verdict)).count() as f64;
     let (least, most) = extent((0..runs).map(of_run));
     if least == most { fixed(least, 0) } else { format!("{} to {}", fixed(least, 0), fixed(most, 0)) }
 }
 
-/// Heads of these types in all runs.
+/// Returns the heads of these types in all runs.
 fn heads(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> Vec<HeadInAll> {
     let judge = found.sweeps[0].judge(criterion);
     attentions.iter().flat_map(|&attention| found.heads(attention, judge)).collect()
 }
 
-/// Names of the heads that all runs need, below a map of heads; nothing if heads cannot be compared.
+/// Names the heads that all runs need, for the caption of a heat map; `None` if heads cannot be compared.
 pub(crate) fn needed_in_all(found: &Replicates, criterion: Criterion) -> Option<String> {
     let (all, attentions) = (found.sweeps.len(), found.sweeps[0].attentions());
     let heads = heads(found, &attentions, criterion);
@@ -161,7 +158,7 @@ fn runs(found: &Replicates) -> String {
     count(found.sweeps.len(), "run")
 }
 
-/// A row for each attention type.
+/// Tabulates a row per attention type.
 fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let (own, all, same) = (&found.sweeps[0], found.sweeps.len(), found.have_same_heads());
     let metric = own.metric();
@@ -179,7 +176,7 @@ fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         .note(devices(found))
 }
 
-/// Effects in each run, the most expensive head first.
+/// Returns the effects in each run, most expensive head first.
 fn sorted_by_run(heads: &[HeadInAll], runs: usize, metric: Metric) -> Vec<Vec<f64>> {
     let gain = |change: &f64| metric.direction().gain(*change);
     let of_run = |run: usize| {
@@ -190,7 +187,7 @@ fn sorted_by_run(heads: &[HeadInAll], runs: usize, metric: Metric) -> Vec<Vec<f6
     (0..runs).map(of_run).collect()
 }
 
-/// A sentence if runs were measured on different devices.
+/// Warns if runs were measured on different devices.
 fn devices(found: &Replicates) -> Option<String> {
     let device = |sweep: &Ablations| Some(sweep.file.signature.as_ref()?.runs.last()?.device.clone());
     let devices: BTreeSet<String> = found.sweeps.iter().filter_map(device).collect();
@@ -199,7 +196,7 @@ fn devices(found: &Replicates) -> Option<String> {
         .then(|| format!("trained and measured on {}, which round differently", devices.join(" and ")))
 }
 
-/// A row for each attention type of a model in the summary, of runs that start from one checkpoint.
+/// Returns a row of the summary per attention type, for runs that start from one checkpoint.
 pub(crate) fn rows(found: &Replicates, criterion: Criterion) -> Result<Vec<Row>> {
     let (own, all) = (&found.sweeps[0], found.sweeps.len());
     if !found.have_same_heads() {
@@ -220,7 +217,7 @@ pub(crate) fn rows(found: &Replicates, criterion: Criterion) -> Result<Vec<Row>>
     Ok(Type::all(found, judge)?.iter().map(row).collect())
 }
 
-/// Shares of the heads that can be masked by importance, each with its range over the runs.
+/// Describes the shares of the heads that can be masked by importance, with their range over runs.
 pub(crate) fn shares(shares: &[Shares]) -> Option<String> {
     let of = |share: fn(&Shares) -> f64| {
         let all: Vec<f64> = shares.iter().map(share).collect();
@@ -237,14 +234,12 @@ pub(crate) fn shares(shares: &[Shares]) -> Option<String> {
     })
 }
 
-/// `0.31 to 0.64`
 fn range(values: &[f64], print: impl Fn(f64) -> String) -> String {
     let (low, high) = extent(values.iter().copied());
     format!("{} to {}", print(low), print(high))
 }
 
-/// The heads that cost most on average, with their verdicts in all runs and the test of whether runs differ; by rank, without names, if
-/// heads cannot be compared.
+/// Tabulates the most expensive heads, with verdicts and a test for differences between runs; by rank if heads cannot be compared.
 fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let own = &found.sweeps[0];
     let (metric, all) = (own.metric(), found.sweeps.len());
@@ -288,7 +283,7 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         .note(FROM_SCRATCH)
 }
 
-/// Adjusted p-values below this show that a head's effect differs between runs.
+/// An adjusted p-value below this shows that a head's effect differs between runs.
 const LEVEL: f64 = 0.05;
 
 const CORRELATION: &str = "of the heads that are needed in some run, the next three columns count those that are needed in all, undecided in \
@@ -296,7 +291,7 @@ const CORRELATION: &str = "of the heads that are needed in some run, the next th
      correlation of runs: of what masking each head costs, without the noise that runs share because they are scored on the same segments, \
      with its 95% interval over runs and segments in brackets or, for fewer than four runs, the range over pairs of runs; no signal: the test set does not show that heads differ";
 
-/// What cannot be compared across models that are trained from scratch.
+/// Explains what cannot be compared between models trained from scratch.
 const FROM_SCRATCH: &str = "runs are trained from scratch: a head has no identity across runs, so only counts and sorted effects are compared";
 
 const RUN: Style = Style::line(INK, 0.6);
@@ -309,8 +304,7 @@ fn mark(needed: usize, all: usize) -> Mark {
     }
 }
 
-/// Runs from one checkpoint: for each head, sorted by mean effect, the mean and the range over runs. Other runs: sorted effects, a line for
-/// each run.
+/// Draws runs from one checkpoint as mean and range for each head, sorted by mean effect; other runs as a line of sorted effects each.
 fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
     let (own, all, same) = (&found.sweeps[0], found.sweeps.len(), found.have_same_heads());
     let metric = own.metric();

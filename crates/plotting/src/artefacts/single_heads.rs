@@ -1,4 +1,4 @@
-//! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
+//! Table 1 and Figure 1: effect of masking one head on the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
 use crate::artefact::{Artefact, Reads, chapter};
@@ -45,10 +45,10 @@ pub(super) const HISTOGRAM: Artefact = Artefact::new(
 .detail("for BERT, Figure 1b")
 .options(&["attention"]);
 
-/// Names of files: of a translator, a classifier and a language model.
+/// File names for a translator, a classifier and a language model.
 type Names = [&'static str; 3];
 
-/// The paper prints no such table for BERT, so that one is named after the experiment.
+/// The paper prints no such table for BERT, so it is named after the experiment.
 const TABLES: Names = ["table1", experiment::SWEEP, experiment::SWEEP];
 
 /// The paper has a histogram for translation and one for BERT.
@@ -62,29 +62,28 @@ fn name_of(sweep: &Ablations, [translator, classifier, language]: Names) -> &'st
     }
 }
 
-/// Table 1 of each selection; Figure 1 too, if that was asked for.
+/// Draws Table 1 for each selection, and Figure 1 if it was requested.
 fn tables(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
         let tables = types.iter().map(|&attention| table1(sweep, others, attention, asked.criterion));
         sheet(&sweep.file, stem, None, tables)
     };
     let mut sheets = by_selection(sweep, asked, TABLES, draw)?;
-    // The last has all that the first has.
+    // the last table contains the first
     let last = sheets.iter().rposition(|sheet| !sheet.tables.is_empty());
     sheets.iter_mut().enumerate().for_each(|(place, sheet)| sheet.is_printed = Some(place) == last);
     sheets.extend(if asked.with_figure { figures(sweep, others, asked)? } else { Vec::new() });
     Ok(sheets)
 }
 
-/// Figure 1 of each selection.
 fn figures(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
         sheet(&sweep.file, stem, figure1(sweep, others, types, asked.criterion), [])
     })
 }
 
-/// Draws a sweep by attention types, those of the paper or those that were asked for; of everything also all of them where there
-/// are more than the paper's, else what an earlier run drew of all is removed.
+/// Draws a sweep for the requested attention types, by default those of the paper. When everything is drawn, draws all types as well; if
+/// the paper covers all of them, removes a drawing of all types from an earlier run.
 fn by_selection(
     sweep: &Ablations,
     asked: &Asked<'_>,
@@ -118,8 +117,8 @@ fn by_selection(
     Ok(sheets.into_iter().chain(outdated).collect())
 }
 
-/// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base,
-/// verdicts and significant heads, and where nothing or not all was tested, or could not be significant.
+/// Returns the layer x head matrix of one attention type, with key-value heads as column groups. Below it come the base score, verdicts and
+/// significant heads, and which tests are missing or could not be significant.
 fn table1(
     sweep: &Ablations,
     others: Option<&Replicates>,
@@ -155,7 +154,7 @@ fn table1(
     let table = with_counts(table, sweep, &family, criterion)
         .note(others.map(|found| replicates::in_words(found, &[attention], criterion)))
         .note((missing > 0).then_some(format!("{missing} of {all} cells are empty: {UNFINISHED}")))
-        // where the form comes from, if the paper has no such table
+        // names the paper as the source of the layout if it has no such table
         .note(is_self.then_some(format!("laid out as Table 1 of Michel et al. (2019), {who}")))
         .remark(adjusted_counts(sweep, criterion, &family))
         .remark(paper_remark(sweep, attention));
@@ -164,8 +163,7 @@ fn table1(
     Table { column_groups: (1..=key_values).map(key_value).collect(), ..table }
 }
 
-/// Adds the verdicts, then, as the paper reads it, how many heads are significant, how many would be by chance, and how many could
-/// not be.
+/// Adds the verdicts, then the paper's reading: how many heads are significant, how many would be by chance, and how many could not be.
 fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criterion: Criterion) -> Table {
     let judge = sweep.judge(criterion);
     let table = table.note(verdicts_of(judge, family));
@@ -199,7 +197,7 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
         .note((tally.tested < family.len()).then_some(without))
 }
 
-/// Sentences on the verdicts on these heads; none where there are none.
+/// Describes the verdicts on these heads; empty if none was tested.
 fn verdicts_of(judge: Judge, family: &[&AblationRow]) -> Vec<String> {
     let Some(counts) = judge.verdicts(family.iter().copied()) else { return Vec::new() };
     let sentence = |how: &str, counts: Option<Verdicts>| Some(format!("{how}: {}", counts?.in_words()));
@@ -215,7 +213,7 @@ fn verdicts_of(judge: Judge, family: &[&AblationRow]) -> Vec<String> {
     [first].into_iter().chain(stricter).chain([judge.of_verdicts(), SIGNS.to_owned()]).collect()
 }
 
-/// Counts by the other p-values, which are there once all heads are, and what other tests say.
+/// Counts significant heads by the other p-values, which exist once all heads are measured, and by other tests.
 fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
     let judge = sweep.judge(criterion);
     let remains = |adjustment: Adjustment| {
@@ -223,7 +221,7 @@ fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationR
             Criterion { adjustment, ..criterion }.tally(family.iter().copied());
         let how = judge.method(adjustment).map(|method| format!("adjusted by {method}"));
         let how = how.unwrap_or("not adjusted".to_owned());
-        // The smallest of m p-values is multiplied by m.
+        // the smallest of m p-values is multiplied by m
         let least = judge.smallest_p_value() * tested as f64;
         let is_blind = adjustment == Adjustment::Bh && least >= criterion.alpha;
         let blind = if is_blind { "; with so few resamples no head alone could be" } else { "" };
@@ -246,7 +244,7 @@ fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationR
     remarks
 }
 
-/// The paper's counts for enc-enc, and the range of its histogram of accuracies for BERT.
+/// Returns the paper's counts for enc-enc, or its range of accuracies for BERT.
 fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     if attention == Attention::EncEnc {
         return Some(PAPER.sentence("table1"));
@@ -254,35 +252,35 @@ fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     figure1b(sweep, &[attention], "figure1b-range")
 }
 
-/// A sentence on the paper's accuracies with one head masked; `None` if other tasks or attention types are shown.
+/// Returns a sentence on the paper's accuracies with one head masked; `None` for other tasks or attention types.
 fn figure1b(sweep: &Ablations, shown: &[Attention], sentence: &str) -> Option<String> {
     let is_inference = sweep.beside().is_some_and(StandsFor::is_inference);
     let is_comparable = is_inference && *shown == [Attention::SelfAttention];
     is_comparable.then(|| PAPER.sentence(sentence))
 }
 
-/// The scores axis is at least this many bins long.
+/// Minimum length of the score axis, in bins.
 const FEWEST: f64 = 12.0;
 
-/// The strip below the bars with a stroke for each head, as a share of the height of the bars.
+/// Height of the strip with a stroke per head below the bars, as a share of the height of the bars.
 const STRIP: f64 = 0.14;
 
 const BASE: Style = Style::dashed(INK, 0.9);
 
-/// Stripes of a bar as high as the plot.
+/// Number of stripes on a bar as high as the plot.
 const STRIPES: f64 = 24.0;
 
-/// Kinds of heads from the bottom of the bars up, with their colours; heads without a verdict look like dispensable ones.
+/// Verdicts from the bottom of a bar to its top, with colours; heads without a verdict are drawn as dispensable.
 const KINDS: [(Verdict, Color); 3] =
     [(Verdict::Needed, VERMILLION), (Verdict::Undecided, ORANGE), (Verdict::Dispensable, PALE)];
 
-/// Lines across the bars of undecided heads, so that they are seen in black and white too.
+/// Lines across the bars of undecided heads, visible in black and white.
 const STRIPE: Style = Style::line(WHITE, 0.7);
 
-/// The bars of each kind: left, right, low and high end of each.
+/// Bars for each verdict: left, right, low and high end.
 type Bars = [Vec<[f64; 4]>; 3];
 
-/// One plot for each attention type, with a legend of the verdicts.
+/// Draws a histogram per attention type, with a legend of the verdicts.
 fn figure1(
     sweep: &Ablations,
     others: Option<&Replicates>,
@@ -327,8 +325,8 @@ fn figure1(
         .panels(1, histograms(sweep, others, attentions, judge, &label))
 }
 
-/// Panels one above the other over the same scores. An edge of the bins is the base; of the heads in a bin, those that are needed are at
-/// the bottom, undecided ones above them; each head is a stroke below.
+/// Draws panels with a shared score axis, whose bins meet at the base score. In each bin, needed heads are at the bottom, undecided heads
+/// above them; each head has a stroke below.
 fn histograms(
     sweep: &Ablations,
     others: Option<&Replicates>,
@@ -354,7 +352,7 @@ fn histograms(
         let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
         let y = Axis { label: label.to_owned(), ..y.clone() };
         let mut layers = histogram(&families[index], &bars[index], &y, base, judge);
-        // an area and no line, which would look like an error bar
+        // an area without a line, which would look like an error bar
         let area = |&[left, right, low, high]: &[f64; 4]| {
             Layer::Band(vec![(left, low, high), (right, low, high)], INK)
         };
@@ -365,7 +363,7 @@ fn histograms(
     attentions.iter().enumerate().map(panel).collect()
 }
 
-/// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.
+/// Returns a shared axis for all panels, so that bars can be compared, with room for the strokes below 0.
 fn numbers_of_heads(bars: &[Bars], ranges: &[Vec<[f64; 4]>]) -> Axis {
     let heights = bars.iter().flatten().flatten().map(|bar| bar[3]);
     let most = heights.chain(ranges.iter().flatten().map(|range| range[3])).fold(1.0, f64::max);
@@ -374,7 +372,6 @@ fn numbers_of_heads(bars: &[Bars], ranges: &[Vec<[f64; 4]>]) -> Axis {
     Axis { label: String::new(), low: -STRIP * high, high, ticks: Ticks::Round(step, true), gap: None }
 }
 
-/// Bars, a stroke below them for each head, and the base.
 fn histogram(family: &[&AblationRow], bars: &Bars, y: &Axis, base: f64, judge: Judge) -> Vec<Layer> {
     let strokes = |is_needed: bool, color| {
         let meant = family.iter().filter(|row| (judge.verdict(**row) == Some(Verdict::Needed)) == is_needed);
@@ -383,7 +380,7 @@ fn histogram(family: &[&AblationRow], bars: &Bars, y: &Axis, base: f64, judge: J
     let solid = bars.iter().zip(KINDS).map(|(bars, (_, color))| Layer::Bars(bars.clone(), color));
     let [_, undecided, _] = bars;
     let stripes = undecided.iter().flat_map(|&[left, right, low, high]| {
-        // at even distances, at least one in each bar
+        // evenly spaced, at least one per bar
         let stripes = ((high - low) / y.high * STRIPES).ceil();
         let height = move |stripe: u32| low + (high - low) * (f64::from(stripe) + 0.5) / stripes;
         let line = move |stripe| Layer::Line(vec![(left, height(stripe)), (right, height(stripe))], STRIPE);
@@ -395,7 +392,7 @@ fn histogram(family: &[&AblationRow], bars: &Bars, y: &Axis, base: f64, judge: J
         .collect()
 }
 
-/// Scores of each training with one head masked, were its base that of the subject.
+/// Returns scores with one head masked for each run, shifted to the base score of the setup's own run.
 fn scores_of(others: Option<&Replicates>, attention: Attention, base: f64) -> Vec<Vec<f64>> {
     let of = |sweep: &Ablations| {
         sweep.family(attention).iter().map(|row| base + row.score_delta).collect::<Vec<f64>>()
@@ -403,7 +400,7 @@ fn scores_of(others: Option<&Replicates>, attention: Attention, base: f64) -> Ve
     others.map(|found| found.sweeps.iter().map(of).collect()).unwrap_or_default()
 }
 
-/// Both ends of each bin in whose number of heads runs differ, and the minimum and the maximum number.
+/// Returns bins whose number of heads differs between runs, with the minimum and maximum number.
 fn ranges(trainings: &[Vec<f64>], bins: Bins) -> Vec<[f64; 4]> {
     let mut ends: Vec<(f64, f64)> = trainings.iter().flatten().map(|&score| bins.of(score)).collect();
     ends.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -417,7 +414,7 @@ fn ranges(trainings: &[Vec<f64>], bins: Bins) -> Vec<[f64; 4]> {
     ends.into_iter().map(range).filter(|[.., low, high]| low < high).collect()
 }
 
-/// Number of heads in each bin.
+/// Returns the stacked bars of all bins.
 fn bars(family: &[&AblationRow], bins: Bins, judge: Judge) -> Bars {
     let mut bars = Bars::default();
     let kind = |row: &AblationRow| judge.verdict(row).unwrap_or(Verdict::Dispensable);

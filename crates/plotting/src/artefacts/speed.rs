@@ -1,4 +1,4 @@
-//! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
+//! Table 4: segments per second of the full model and with heads removed (Michel et al. 2019, Section 4.3).
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::results::percent;
 use crate::findings::{PAPER, Speed, experiment};
@@ -10,7 +10,7 @@ use crate::view::{by_name, sheet};
 
 const STEM: &str = "table4";
 
-/// Two tables for each share of removed heads: speed, and what is saved.
+/// Two tables for each share of removed heads: speed, and savings.
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "speed", chapter::SPEED],
     "Segments a second with all heads and without some, and what else is saved",
@@ -24,13 +24,12 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     },
 );
 
-/// Meaning of the speedup with folded heads.
 const FOLDED: &str = "folded: the speedup where the bias of the output projection holds the mean contexts of the removed heads, timed by \
      itself against the original";
 
 pub(super) const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// A table of some rows, with a label of its own for each share: `table4-demo-inference-16`.
+/// Returns a table with a distinct label for each share: `table4-demo-inference-16`.
 fn table(
     (speed, rows): (&Speed, &[SpeedRow]),
     name: &'static str,
@@ -44,7 +43,7 @@ fn table(
     Table { label: format!("{}-{removed}", table.label), ..table }
 }
 
-/// Ours beside the paper's speedup where it has one for as many heads and the same batch size.
+/// Compares speeds, with the paper's speedup if it has one for the share and batch size.
 fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
     let folded = |row: &SpeedRow| {
         let key = |row: &SpeedRow| (row.removed_heads.clone(), row.batch_size);
@@ -57,7 +56,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
     let speeds = rows.iter().flat_map(|row| {
         [row.original_per_second, row.pruned_per_second].map(|segments| segments * of_a_segment(row))
     });
-    // As many digits for all, but at least one, as in the paper.
+    // equal digits for all, at least one, as in the paper
     let digits = decimals(speeds.fold(f64::INFINITY, f64::min)).max(1);
     let row = |row: &SpeedRow| {
         let rate = |mean: f64, deviation: f64| {
@@ -89,7 +88,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
         .remark(is_comparable.then(|| PAPER.sentence("table4")))
 }
 
-/// Adds how it was measured.
+/// Adds the conditions of the measurement.
 fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
     let [repeats, segments] =
         [range(rows, "repeat", |row| row.repeats), range(rows, "segment", |row| row.segments)];
@@ -116,7 +115,7 @@ fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
         .note(neighbours)
 }
 
-/// Heads that were removed, as far as the signature says.
+/// Names the removed heads, as far as the signature tells.
 fn which_heads(speed: &Speed) -> String {
     let heads = match speed.file.text("order") {
         None | Some("importance") => "the least important heads are removed".to_owned(),
@@ -125,7 +124,7 @@ fn which_heads(speed: &Speed) -> String {
     heads + &speed.file.estimated_on().map_or(String::new(), |data| format!(", estimated on {data}"))
 }
 
-/// Costs of one pass: computation and memory.
+/// Tabulates the costs of one pass: computation and memory.
 fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
     let has_memory = rows.iter().any(|row| row.original_peak_bytes.or(row.pruned_peak_bytes).is_some());
     let names = ["multiply-adds", "pruned", "change (%)", "memory", "pruned", "change (%)"];
@@ -139,7 +138,7 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
     };
     let [original, pruned] = [rows[0].original_parameters, rows[0].pruned_parameters].map(|n| n as f64 / 1e6);
     let ([before, after], more) = ([original, pruned].map(three_digits), percent_more(pruned / original));
-    // removed heads change how many steps the search of a translation takes
+    // removing heads changes how many steps the search for a translation takes
     let translates = speed.has_metric("BLEU");
     let free = if translates { ", of as many steps as each model's own translations take" } else { "" };
     table((speed, rows), "Costs beside Table 4", "costs", "What is computed and held")
@@ -150,19 +149,18 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
         .note(has_memory.then_some("memory: peak of a process that makes one pass, in MiB"))
 }
 
-/// Both numbers and the change in percent; empty where there are none.
+/// Returns both numbers and the change in percent; empty if unknown.
 fn before_after(original: Option<f64>, pruned: Option<f64>) -> [Cell; 3] {
     let number = |value: Option<f64>| value.map(|value| Cell::printed(value, three_digits)).into();
     let change = original.zip(pruned).map(|(original, pruned)| more(pruned / original));
     [number(original), number(pruned), change.into()]
 }
 
-/// A ratio of speeds and the ends of its interval, in percent above 1; marked if the interval does not hold 1.
+/// Returns a speedup and its interval in percent, marked if the interval excludes 0.
 pub(super) fn speedup_cells(ratio: f64, ends: (f64, f64)) -> [Cell; 2] {
     [more(ratio).marked(ends.0 > 1.0 || ends.1 < 1.0), Cell::interval(ends, percent_more)]
 }
 
-/// Excess of a ratio over 1, in percent.
 fn more(ratio: f64) -> Cell {
     Cell::number(percent_more(ratio), 100.0 * (ratio - 1.0))
 }
@@ -171,7 +169,7 @@ fn three_digits(value: f64) -> String {
     fixed(value, decimals(value))
 }
 
-/// `9815 segments`, `5 to 10 repeats`.
+/// Formats a range of counts: `9815 segments`, `5 to 10 repeats`.
 fn range(rows: &[SpeedRow], noun: &str, number: fn(&SpeedRow) -> usize) -> String {
     let numbers = || rows.iter().map(number);
     let (low, high) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));

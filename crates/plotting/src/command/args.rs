@@ -1,4 +1,4 @@
-//! The command line: one command for each artefact, `all` and `summary`.
+//! The command line: one command per artefact, `all` and `summary`.
 use std::path::PathBuf;
 
 use crate::findings::source::subject_named;
@@ -21,19 +21,18 @@ pub struct CommonArgs {
     pub criterion: Criterion,
 }
 
-/// Choice of results, and formats.
+/// Choice of results and formats.
 #[derive(Debug, clap::Args)]
 pub struct DrawArgs {
-    /// Subject of the experiments, a folder in the results such as `demo-translation`, or the file that describes it; or a
-    /// result file, such as `results/demo-translation/ablate-one-first-500.csv`
+    /// Setup, by its name such as `demo-translation` or by its file; or a result file, `results/demo-translation/ablate-one-first-500.csv`
     #[arg(value_name = "SETUP|FILE.csv")]
     subject: String,
 
-    /// Split that was scored [default: that of the standard files]
+    /// Split of the scores [default: the split of the standard files]
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
 
-    /// File formats of figures, separated by commas; files of others, from an earlier run, are removed
+    /// File formats of figures, comma-separated; files in other formats from an earlier run are removed
     #[arg(long, value_name = "FORMATS", value_enum, action = ArgAction::Set, value_delimiter = ',', default_values_t = Format::ALL)]
     pub format: Vec<Format>,
 
@@ -42,16 +41,15 @@ pub struct DrawArgs {
 }
 
 impl DrawArgs {
-    /// Folders to read.
     pub fn folders(&self) -> Folders {
         self.common.folders.beside(&self.subject)
     }
 
-    /// Results to read.
+    /// Returns the results to read.
     pub fn source(&self) -> Source {
         let folders = self.folders();
         if self.subject.ends_with(".csv") {
-            // a recipe with `--replicate all` hands on a line for each; the first has the others beside it
+            // a recipe with `--replicate all` passes one line per run; the files of the other runs are found from the first
             let path = self.subject.lines().next().unwrap_or_default();
             return Source::File { path: PathBuf::from(path), experiments: folders.experiments };
         }
@@ -63,13 +61,13 @@ impl DrawArgs {
 
 /// Draws the tables and figures of Michel et al. (2019) from the results of experiments.
 ///
-/// Tables are printed and written as Markdown and LaTeX, figures as SVG and PNG with their captions, all to `figures/` beside
-/// the result file. Equal results give byte-equal files.
+/// Prints tables and writes them as Markdown and LaTeX, and writes figures as SVG and PNG with their captions, all to `figures/` next to
+/// the result file. Equal results give byte-identical files.
 #[derive(Debug, clap::Parser)]
 #[command(version, about)]
 struct Args;
 
-/// The whole command line.
+/// Returns the whole command line.
 pub fn command() -> Command {
     let all = DrawArgs::augment_args(Command::new("all"));
     let summary = CommonArgs::augment_args(Command::new("summary"));
@@ -87,7 +85,7 @@ pub fn command() -> Command {
         ))
 }
 
-/// Shows the command that was typed in the usage line, such as `headcount figures`, which runs `plotting all`.
+/// Shows in the usage line the command that was typed, such as `headcount figures`, which runs `plotting all`.
 fn typed(command: Command, arguments: &str) -> Command {
     match std::env::var(words::TYPED) {
         Ok(name) if !name.is_empty() => command.override_usage(format!("{name} {arguments}")),
@@ -110,14 +108,11 @@ fn of_artefact(artefact: &Artefact) -> Command {
         against.help("Second split of the comparison; by default every comparison that is there"),
     ];
     let own = options.into_iter().filter(|option| artefact.options.contains(&option.get_id().as_str()));
-    // last, since arguments bring the description of their struct along
+    // last, since flattened arguments would replace the description by that of their struct
     command.args(own).about(artefact.described())
 }
 
-/// The value of an argument, if the command has it and it was given.
-///
-/// # Panics
-/// If it is of another type.
+/// Returns the value of an argument; `None` if the command lacks it or it was not given. Panics if the type is wrong.
 pub fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Option<T> {
     match matches.try_get_one(name) {
         Ok(value) => value.cloned(),

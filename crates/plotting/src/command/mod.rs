@@ -1,4 +1,4 @@
-//! Commands: they read, draw, write, and say what was written.
+//! Commands: read results, draw them, write files, and report what was written.
 mod args;
 
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     }
 }
 
-/// Draws the artefact of this name, or all.
+/// Draws the artefact with this name, or all.
 fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &mut LeftOut) -> Result<()> {
     let args = DrawArgs::from_arg_matches(matches)?;
     let artefact = ARTEFACTS.iter().find(|artefact| artefact.name == name);
@@ -68,20 +68,20 @@ fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &m
             sheets.append(&mut drawn);
             Ok(())
         });
-    // Before any fault, so that what was drawn is not lost.
+    // before any fault, so that what was drawn is not lost
     write(&sheets, &args.format)?;
     drawn?;
     if has_any {
         return Ok(());
     }
     if left_out.faults.len() == slips {
-        // Without any results, the message is that on the first experiment.
+        // without any results, report that the first experiment is missing
         source.one(experiment::SWEEP)?;
     }
     anyhow::bail!("nothing can be drawn")
 }
 
-/// Prints tables and writes all files, on all processors, since pictures take long.
+/// Prints tables and writes all files, in parallel, since rendering is slow.
 fn write(sheets: &[(PathBuf, Sheet)], formats: &[Format]) -> Result<()> {
     let written: Vec<_> = sheets.par_iter().map(|(folder, sheet)| sheet.write(folder, formats)).collect();
     for ((_, sheet), paths) in sheets.iter().zip(written) {
@@ -93,7 +93,7 @@ fn write(sheets: &[(PathBuf, Sheet)], formats: &[Format]) -> Result<()> {
     Ok(())
 }
 
-/// Prints and writes one Markdown table for each claim of the paper.
+/// Prints and writes a Markdown page with a table for each claim of the paper.
 fn sum_up(folders: &Folders, criterion: Criterion, left_out: &mut LeftOut) -> Result<()> {
     let results = &folders.results;
     let names = source::subjects(results)?.into_iter();

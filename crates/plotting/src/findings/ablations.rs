@@ -8,35 +8,35 @@ use crate::findings::judge::Judge;
 use crate::findings::pruning::median;
 use crate::findings::results::{Results, distinct, extent};
 
-/// Meaning of missing heads: a sweep that is still running and uneven layers look the same from here.
+/// Why heads are missing: an unfinished sweep cannot be told from layers with different numbers of heads.
 pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";
 
-/// Kind of model that heads are of. The paper has translators and classifiers.
+/// Type of model; the paper has translators and classifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// An encoder and a decoder.
     Translator,
-    /// An encoder that tells classes of texts.
+    /// An encoder that classifies texts.
     Classifier,
-    /// A model of the next token.
+    /// A model that predicts the next token.
     Language,
 }
 
-/// Changes of the score of a subject by masking, head by head; scores in the unit of the metric.
+/// Effects of masking, head by head, with scores in the unit of the metric.
 pub type Ablations = Results<AblationRow>;
 
 impl Ablations {
-    /// The attention types that have rows.
+    /// Returns the attention types that have rows.
     pub fn attentions(&self) -> Vec<Attention> {
         distinct(self.rows.iter().map(|row| row.attention))
     }
 
-    /// All rows of one attention type, which are one family of tests; empty if there are none.
+    /// Returns the rows of one attention type, which form one family of tests.
     pub fn family(&self, attention: Attention) -> Vec<&AblationRow> {
         self.rows.iter().filter(|row| row.attention == attention).collect()
     }
 
-    /// Verdicts after the look at this many segments; heads that go on are undecided.
+    /// Returns the verdicts after the interim analysis at this number of segments; heads not yet decided are undecided.
     pub fn verdicts_after(&self, judge: Judge, size: usize) -> Verdicts {
         let mut verdicts = Verdicts::default();
         for row in &self.rows {
@@ -46,23 +46,23 @@ impl Ablations {
         verdicts
     }
 
-    /// Layers and heads that the rows of a type span.
+    /// Returns the number of layers and heads that the rows of a type cover.
     pub fn extent(&self, attention: Attention) -> (usize, usize) {
         extent(self.family(attention).into_iter().map(AblationRow::head_id))
     }
 
-    /// The most heads that a layer has.
+    /// Returns the largest head number.
     pub fn heads(&self) -> usize {
         self.rows.iter().map(|row| row.head).max().unwrap_or(0)
     }
 
-    /// Number of heads of a type without a row, as far as can be told, and the number that there should be.
+    /// Returns the number of heads of a type without a row, and the expected number of heads, if all layers have equally many.
     pub fn missing(&self, attention: Attention) -> (usize, usize) {
         let (layers, heads) = self.extent(attention);
         ((layers * heads).saturating_sub(self.family(attention).len()), layers * heads)
     }
 
-    /// Sentences on the heads that have no row.
+    /// Describes the heads that have no row.
     pub fn missing_heads(&self) -> Vec<String> {
         let sentence = |attention: Attention| {
             let (missing, all) = self.missing(attention);
@@ -72,7 +72,7 @@ impl Ablations {
         self.attentions().into_iter().filter_map(sentence).collect()
     }
 
-    /// Kind of model, as its types of attention and its signature say.
+    /// Infers the type of model from its attention types and its signature.
     pub fn model(&self) -> Model {
         match self.attentions()[..] {
             [Attention::SelfAttention] if self.file.is_language() => Model::Language,
@@ -82,7 +82,7 @@ impl Ablations {
     }
 }
 
-/// A sentence on how many segments decided how many heads; `None` if all were measured on all segments.
+/// Describes how many segments decided how many heads; `None` if all were measured on all segments.
 pub fn looks_of<'a>(family: impl IntoIterator<Item = &'a AblationRow>) -> Option<String> {
     let family: Vec<&AblationRow> = family.into_iter().collect();
     let mut by_sample: BTreeMap<usize, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The best head of each layer when all others of that layer are masked (Michel et al. 2019, Section 3.3, Appendix A).
+//! The best head of each layer when all other heads of the layer are masked (Michel et al. 2019, Section 3.3, Appendix A).
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -11,23 +11,23 @@ use crate::findings::judge::{Judge, RuleKind};
 use crate::findings::paper::{Masked, PAPER};
 use crate::findings::source::{ResultFile, Source, experiment};
 
-/// Beginning of the names of files with heads chosen on another split; the split follows.
+/// Start of the names of files with heads chosen on another split, whose name follows.
 const SELECTED: &str = "ablate-all-but-one-selected-on-";
 
-/// Layers reduced to their best head: one row for each head that was the only one of its layer.
+/// Layers reduced to one head, with a row for each head kept alone.
 #[derive(Debug, Clone)]
 pub struct BestHeads {
     /// Its rows and their file.
     pub sweep: Ablations,
-    /// The split on which the best heads were chosen; absent if that is the reported one.
+    /// The split on which the best heads were chosen; `None` if that is the reported split.
     pub selected_on: Option<String>,
 }
 
 impl BestHeads {
-    /// Reads a file of `ablate-all-but-one`; of heads that were chosen on another split there is one in each layer.
+    /// Reads a file of `ablate-all-but-one`; refuses several heads in a layer if they were chosen on another split.
     pub fn read(file: ResultFile) -> Result<Self> {
         let selected_on = selected_on(&file);
-        // A signature knows where the split ends in the name.
+        // the signature tells where the split ends in the name
         let standard = selected_on.as_ref().map(|split| format!("{SELECTED}{split}"));
         let file = match standard.filter(|standard| file.is_named(standard)) {
             Some(standard) => file.with_standard(&standard),
@@ -46,14 +46,14 @@ impl BestHeads {
         Ok(best)
     }
 
-    /// The files with heads that were chosen on the split that is reported, or on another; there may be none.
+    /// Returns the files with heads chosen on the reported split, or on another one; may be empty.
     pub fn files(source: &Source, is_other_split: bool) -> Result<Vec<ResultFile>> {
         let mut files = source.all(experiment::BEST_HEADS)?;
         files.retain(|file| selected_on(file).is_some() == is_other_split);
         Ok(files)
     }
 
-    /// Of those that were chosen on another split the ones over most segments; or the one file that was named.
+    /// Returns the files with heads chosen on another split, with most segments for each split, or the one file that was named.
     pub fn largest_files(source: &Source) -> Result<Vec<ResultFile>> {
         let Source::Subject { subject, results, .. } = source else {
             return Ok(vec![source.one(experiment::BEST_HEADS)?]);
@@ -66,7 +66,7 @@ impl BestHeads {
         Ok(ResultFile::largest(&files, selected_on))
     }
 
-    /// The best head of each layer: the one with the best score and, among equals, the smallest number.
+    /// Returns the best head of each layer; of equal scores, the smallest number.
     pub fn of(&self, attention: Attention) -> BTreeMap<usize, &AblationRow> {
         let mut best: BTreeMap<usize, &AblationRow> = BTreeMap::new();
         for row in self.sweep.family(attention) {
@@ -79,54 +79,53 @@ impl BestHeads {
         best
     }
 
-    /// Verdicts on the other heads of each layer of a type; `None` where there are none.
+    /// Returns verdicts on masking all but the best head of each layer of a type.
     pub fn verdicts(&self, attention: Attention, judge: Judge) -> Option<Verdicts> {
         judge.verdicts(self.of(attention).into_values())
     }
 
-    /// Sentences on heads that are not there, without which a layer may lack its best one.
+    /// Describes missing heads, among which may be the best of a layer.
     pub fn missing_heads(&self) -> Vec<String> {
         if self.selected_on.is_some() { Vec::new() } else { self.sweep.missing_heads() }
     }
 
-    /// The published cells of the same table; none where other metrics or tasks would make them misleading.
+    /// Returns the published cells of the corresponding table; empty if another metric or task would make them misleading.
     pub fn published(&self) -> &'static [Masked] {
         let is_comparable = self.sweep.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
         if is_comparable { PAPER.best_heads(self.sweep.model(), self.selected_on.is_some()) } else { &[] }
     }
 }
 
-/// The split on which heads were chosen, as the signature or else the name says; absent if that is the reported one.
+/// Returns the split on which heads were chosen, from the signature or else the file name; `None` if it is the reported split.
 fn selected_on(file: &ResultFile) -> Option<String> {
     let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
     Some(file.text("select_on").or(stem.strip_prefix(SELECTED))?.to_owned())
 }
 
-/// Number of layers whose best head alone has no significant loss, of those that could tell: `3 of 6 layers`.
+/// Number of layers whose best head alone causes no significant loss, among testable layers: `3 of 6 layers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layers {
-    /// Layers with one head that is enough.
+    /// Layers for which one head is enough.
     pub enough: usize,
-    /// Layers that could tell.
+    /// Layers that could be tested.
     pub tested: usize,
 }
 
 impl Layers {
-    /// `true` if one head is enough for each of some layers, where that could be told; absent where nothing could tell.
     fn of(is_enough: impl Iterator<Item = bool>) -> Option<Self> {
         let each: Vec<bool> = is_enough.collect();
         let enough = each.iter().filter(|&&is_enough| is_enough).count();
         (!each.is_empty()).then_some(Self { enough, tested: each.len() })
     }
 
-    /// By the paper's rule.
+    /// Counts layers by the paper's rule.
     pub fn ours(best: &BTreeMap<usize, &AblationRow>, judge: Judge) -> Option<Self> {
         let which = RuleKind::NoSignificantLoss;
         let tested = best.values().filter(|row| judge.can_tell(which, **row));
         Self::of(tested.map(|row| judge.accepts(which, *row)))
     }
 
-    /// Of the published layers of one attention type, by the same.
+    /// Counts published layers of one attention type by the paper's rule.
     pub fn published(cells: &[Masked], attention: Attention) -> Option<Self> {
         let all = cells.iter().filter(|cell| cell.attention == attention);
         Self::of(all.map(|cell| !cell.significant || cell.delta >= 0.0))

@@ -1,5 +1,4 @@
-//! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained further;
-//! here two models that were trained further are compared, segment by segment.
+//! Compares ways to choose heads: models with further training with each other, not with the model before as in `train-gates`.
 use charts::scale::extent;
 use records::{GateRow, Method, Row, TestedRow};
 use stats::Segments;
@@ -11,11 +10,10 @@ use crate::findings::gates::Gates;
 use crate::findings::results::{Results, distinct};
 use crate::findings::segments::stored;
 
-/// Resamples and swaps of models that were trained further, since they are compared whenever they are drawn: with
-/// [`SWAPS`](stats::swaps::SWAPS) the summary would take seven times as long.
+/// Swaps and resamples of a comparison, which every drawing repeats: [`SWAPS`](stats::swaps::SWAPS) would take seven times as long.
 pub(crate) const RESAMPLES: usize = 10_000;
 
-/// What is stored of the segments of each row of a file, and the settings of its tests.
+/// Returns the stored segments of each row of a file, and its test settings.
 fn measured<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Testing)> {
     let none = || no_segments(&results.file);
     let testing = results.file.testing().ok_or_else(none)?.of_segments();
@@ -23,14 +21,14 @@ fn measured<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Test
     Ok((segments, family::Testing { resamples: testing.resamples.min(RESAMPLES), ..testing }))
 }
 
-/// Tests pairs of rows of a file by what is stored of their segments.
+/// Tests pairs of rows of a file by their stored segments.
 fn compared<R: Row>(results: &Results<R>, pairs: &[Pair]) -> Result<Vec<Comparison>> {
     let (segments, testing) = measured(results)?;
     let systems: Vec<&Segments> = segments.iter().collect();
     test_pairs(&systems, pairs, testing).map_err(incomparable(&results.file))
 }
 
-/// Adjusts the p-values of tests by Holm (1979) for their number.
+/// Adjusts the p-values of tests by Holm (1979).
 pub(crate) fn adjust(tests: Vec<&mut Comparison>) {
     let p_values: Vec<f64> = tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect();
     for (test, adjusted) in tests.into_iter().zip(holm(&p_values)) {
@@ -38,10 +36,10 @@ pub(crate) fn adjust(tests: Vec<&mut Comparison>) {
     }
 }
 
-/// The same rows beside their control, which had the same further training with all heads, in place of the model before: families are
-/// tested anew by what is stored of their segments. Controls, rows without one, and files without segments are not tested.
+/// Compares rows with their baseline, which had equal further training with all heads, instead of the model before training. Families are
+/// tested again from their stored segments. Baselines, rows without one, and files without segments are not tested.
 ///
-/// - `is_control`: `true` if the first row is the control of the second
+/// - `is_control`: `true` if the first row is the baseline of the second
 pub(crate) fn against_control<R: TestedRow>(
     mut results: Results<R>,
     is_control: impl Fn(&R, &R) -> bool,
@@ -81,17 +79,17 @@ pub(crate) fn against_control<R: TestedRow>(
 pub struct Draws {
     /// Number of draws.
     pub count: usize,
-    /// Their mean.
+    /// Mean of the draws.
     pub mean: f64,
-    /// The least and the greatest.
+    /// Minimum and maximum.
     pub range: (f64, f64),
 }
 
 impl Draws {
-    /// Draws that it takes to call a choice better or worse than random.
+    /// Number of draws needed to call a choice better or worse than random.
     pub const ENOUGH: usize = 5;
 
-    /// `None` without a draw.
+    /// Summarises draws; `None` without any.
     pub fn of(scores: impl IntoIterator<Item = f64>) -> Option<Self> {
         let scores: Vec<f64> = scores.into_iter().collect();
         let mean = scores.iter().sum::<f64>() / scores.len() as f64;
@@ -102,17 +100,16 @@ impl Draws {
         })
     }
 
-    /// `true` if there are enough draws, and a score lies outside all of them.
+    /// `true` if there are enough draws and the score is outside their range.
     pub fn exclude(&self, score: f64) -> bool {
         self.count >= Self::ENOUGH && !(self.range.0..=self.range.1).contains(&score)
     }
 }
 
-/// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
+/// Score of the first method minus the score of the second with as many heads, or with all for [`Method::Ungated`].
 pub type Contrast = [Method; 2];
 
-/// Value of the choice of the gates, value of having been trained with all heads, cost of training gates, and
-/// all together.
+/// Value of the gates' choice, value of having trained with all heads, cost of training gates, and the three combined.
 const CONTRASTS: [Contrast; 6] = [
     [Method::Chosen, Method::Importance],
     [Method::Chosen, Method::Scratch],
@@ -128,19 +125,18 @@ const CHOICES: [Method; 3] = [Method::Chosen, Method::Importance, Method::Gates]
 /// All contrasts of a file, at each number of heads that gates keep.
 #[derive(Debug)]
 pub struct Contrasts {
-    /// All models that were trained further, and their file.
+    /// All models with further training, and their file.
     pub gates: Gates,
     /// The rows of the gates.
     pub leaders: Vec<GateRow>,
-    /// Contrasts that were measured at some number of heads, with as many as each leader has. P-values of a
-    /// contrast are adjusted by Holm (1979) for all numbers of heads.
+    /// Contrasts that were measured, with one entry per leader; p-values are adjusted by Holm (1979) over the numbers of heads.
     pub measured: Vec<(Contrast, Vec<Option<Comparison>>)>,
-    /// Scores of a method less those of random draws of as many heads, likewise.
+    /// Scores of a method minus those of random draws, with one entry per leader.
     pub draws: Vec<(Method, Vec<Option<Draws>>)>,
 }
 
 impl Contrasts {
-    /// Tests what is stored of the segments beside a file of `train-gates`.
+    /// Tests the stored segments of a file of `train-gates`.
     pub fn read(gates: Gates) -> Result<Self> {
         Self::of(gates, compared)
     }
@@ -183,8 +179,7 @@ impl Contrasts {
     }
 }
 
-/// `true` if both models were trained with the same heads masked from the first update on: they differ by rounding alone, which says
-/// nothing of the choice.
+/// `true` if both models were trained with the same heads masked from the first update on: they then differ only by rounding.
 fn is_same_training([one, other]: [&GateRow; 2]) -> bool {
     let is_masked = |row: &GateRow| !matches!(row.method, Method::Gates | Method::Scratch | Method::Ungated);
     is_masked(one) && is_masked(other) && one.kept_heads == other.kept_heads
@@ -202,8 +197,8 @@ mod tests {
         Segments::Classes(outcomes, ClassificationMetric::Accuracy)
     }
 
-    /// Two numbers of heads. With 2 of 6 the gates have two of four segments right that all other models have wrong: p = 1/2 -
-    /// 1/π by the t-test, as in `significance`, which Holm doubles where the gates are beside them with both numbers.
+    /// With 2 of 6 heads, the gates answer two of four segments correctly that all other models answer wrongly: p = 1/2 - 1/π by the
+    /// t-test, as in `significance`. Holm doubles it if the gates have a counterpart at both numbers of heads.
     #[test]
     fn models_with_as_many_heads_are_compared_and_adjusted_together() {
         let source = Source::subject(&tiny(), "tiny-translation");
@@ -253,7 +248,7 @@ mod tests {
         };
         assert_eq!(deltas(0), (4, vec![None, None, None, Some(0.0)]));
         assert_eq!(deltas(1), (2, vec![Some(0.0), Some(50.0), Some(50.0), Some(50.0)]));
-        // What gates chose and what was drawn at random are the same heads here, and so the same training.
+        // the gates' choice and a random draw are the same heads here, and so the same model
         let three = |mean, low, high| vec![None, Some(Draws { count: 3, mean, range: (low, high) })];
         let importance = (Method::Importance, three(-100.0 / 3.0, -100.0, 0.0));
         assert_eq!(draws, [importance, (Method::Gates, three(50.0 / 3.0, -50.0, 50.0))]);

@@ -9,58 +9,58 @@ use crate::findings::metric::Metric;
 use crate::findings::results::{Results, interval, percent};
 use crate::findings::source::ResultFile;
 
-/// A score below this is printed as 0.0, and nothing can be a percentage of it.
+/// Scores below this are printed as 0.0, so no percentages of them exist.
 const PRINTS_AS_ZERO: f64 = 0.05;
 
-/// Scores of a model with more and more heads masked, while it is trained.
+/// Scores of a model during training, with more and more heads masked.
 #[derive(Debug, Clone)]
 pub struct Dynamics {
     /// The file that was read.
     pub file: ResultFile,
     /// Metric of the scores.
     pub metric: Metric,
-    /// From the first to the last.
+    /// Checkpoints in training order.
     pub checkpoints: Vec<Checkpoint>,
 }
 
-/// One state of the training: a curve by importance over all heads.
+/// One checkpoint, with a pruning curve by importance over all heads.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
-    /// The epoch that ends here, counted from 1; absent within an epoch.
+    /// Epoch that ends here, counted from 1; `None` within an epoch.
     pub epoch: Option<usize>,
-    /// Of the weights so far.
+    /// Number of updates so far.
     pub updates: usize,
-    /// With more and more heads masked, from none on.
+    /// Steps with more and more heads masked, starting with none.
     pub steps: Vec<DynamicsRow>,
     is_nats: bool,
 }
 
-/// Share of the heads that a row masks, in percent.
+/// Returns the share of the heads that a row masks, in percent.
 pub fn share(row: &DynamicsRow) -> f64 {
     percent(row.masked, row.heads)
 }
 
 impl Checkpoint {
-    /// Score with all heads, in the unit of the metric.
+    /// Returns the score of the full model, in the unit of the metric.
     pub fn base(&self) -> f64 {
         self.steps[0].base_score
     }
 
-    /// The first step that masks as many heads.
+    /// Returns the first step that masks this many heads.
     pub fn step(&self, masked: usize) -> Option<&DynamicsRow> {
         self.steps.iter().find(|row| row.masked == masked)
     }
 
-    /// `true` if others can be percentages of its score: one above 0 as printed.
+    /// `true` if percentages of its score exist: the printed score is above 0.
     fn is_comparable(&self) -> bool {
         self.is_nats || self.base() >= PRINTS_AS_ZERO
     }
 
-    /// A score in percent of that with all heads; absent if the latter is 0 as printed, or below.
+    /// Returns a score in percent of the full model's; `None` if the latter is printed as 0 or below.
     ///
-    /// Differs from the paper, which has BLEU alone: nats count as 1/perplexity = exp(-nats), the geometric mean of the
-    /// probabilities of tokens. It falls as the model gets worse and ends at 0, as other scores do; a percentage of nats
-    /// means nothing, and one of perplexities knows no bound. Absent too if the loss falls so far that 1/perplexity is infinite.
+    /// Differs from the paper, which only has BLEU: nats are converted to 1/perplexity = exp(-nats), the geometric mean of the token
+    /// probabilities, which falls towards 0 as the model gets worse. Percentages of nats are meaningless, and those of perplexity
+    /// unbounded. `None` too if 1/perplexity overflows.
     pub fn kept(&self, score: f64) -> Option<f64> {
         if self.is_nats {
             return Some(100.0 * (self.base() - score).exp()).filter(|percent| percent.is_finite());
@@ -68,16 +68,15 @@ impl Checkpoint {
         self.is_comparable().then(|| 100.0 * score / self.base())
     }
 
-    /// The same of the ends of a row's interval, the lower one first.
+    /// Returns the ends of a row's interval in percent of the full model's score, the lower one first.
     pub fn kept_interval(&self, row: &DynamicsRow) -> Option<(f64, f64)> {
         let (low, high) = interval(row)?;
         let (low, high) = (self.kept(low)?, self.kept(high)?);
         Some((low.min(high), low.max(high)))
     }
 
-    /// The last step before the first one that keeps less than `least` percent of the score, in percent, and whether the
-    /// curve ends here, so that more might go; a later step that keeps more does not count. Absent if nothing is a percentage
-    /// of the score, a step on the way is missing, or none masks a head.
+    /// Returns the share masked at the last step before the first that keeps less than `least` percent of the score, and whether the curve
+    /// ends there, so that more might be masked. `None` if percentages do not exist, an earlier step is missing, or no step masks a head.
     pub fn removable(&self, least: f64) -> Option<(f64, bool)> {
         let mut last = None;
         for (index, row) in self.steps.iter().enumerate() {
@@ -110,7 +109,7 @@ impl Dynamics {
         Ok(Self { file, metric, checkpoints })
     }
 
-    /// The unpruned score of a checkpoint as printed: `20.1`, or `3.217` nats per token.
+    /// Returns the printed score of the full model at a checkpoint: `20.1`, or `3.217` nats per token.
     pub fn unpruned(&self, checkpoint: &Checkpoint) -> String {
         if self.metric.is_nats() {
             return self.metric.amount(checkpoint.base());
@@ -118,7 +117,7 @@ impl Dynamics {
         fixed(checkpoint.base(), 1)
     }
 
-    /// Checkpoints whose score is above 0, so that others can be percentages of it.
+    /// Returns the checkpoints with scores above 0, for which percentages exist.
     pub fn comparable(&self) -> Result<Vec<&Checkpoint>> {
         let found: Vec<_> = self.checkpoints.iter().filter(|checkpoint| checkpoint.is_comparable()).collect();
         if found.is_empty() {
@@ -131,8 +130,8 @@ impl Dynamics {
         Ok(found)
     }
 
-    /// Shares of masked heads that any checkpoint has, above 0: number of heads and percent. Of more than ten, those nearest
-    /// to 10, 20, .. 100 %, as the paper has them.
+    /// Returns the shares of masked heads, as number and percent; more than ten are reduced to those nearest to 10, 20, … 100%, as in the
+    /// paper.
     pub fn shares(&self) -> Vec<(usize, f64)> {
         let steps = self.checkpoints.iter().flat_map(|one| &one.steps).filter(|row| row.masked > 0);
         let all: BTreeMap<_, _> = steps.map(|row| (row.masked, share(row))).collect();
@@ -147,17 +146,17 @@ impl Dynamics {
         tens.into_iter().map(|(&masked, &percent)| (masked, percent)).collect()
     }
 
-    /// `true` if every checkpoint ends an epoch, so that epochs can number them; else updates do.
+    /// `true` if every checkpoint ends an epoch; otherwise checkpoints are numbered by updates.
     pub fn is_by_epoch(&self) -> bool {
         self.checkpoints.iter().all(|checkpoint| checkpoint.epoch.is_some())
     }
 
-    /// The number of a checkpoint, in epochs or updates.
+    /// Returns the number of a checkpoint, in epochs or updates.
     pub fn number(&self, checkpoint: &Checkpoint) -> usize {
         checkpoint.epoch.filter(|_| self.is_by_epoch()).unwrap_or(checkpoint.updates)
     }
 
-    /// Name of a checkpoint: `epoch 3`, `252 updates`.
+    /// Returns the name of a checkpoint: `epoch 3`, `252 updates`.
     pub fn name(&self, checkpoint: &Checkpoint) -> String {
         if self.is_by_epoch() {
             return format!("epoch {}", self.number(checkpoint));
@@ -165,7 +164,7 @@ impl Dynamics {
         format!("{} updates", checkpoint.updates)
     }
 
-    /// A sentence on checkpoints without percentages, if there are any.
+    /// Names checkpoints without percentages.
     pub fn left_out(&self) -> Option<String> {
         let left_out = self.checkpoints.iter().filter(|checkpoint| !checkpoint.is_comparable());
         let names: Vec<_> = left_out.map(|checkpoint| self.name(checkpoint)).collect();
@@ -190,7 +189,7 @@ mod tests {
         Checkpoint { epoch: None, updates: 1, steps: scores.iter().enumerate().map(row).collect(), is_nats }
     }
 
-    /// Of 20 points 18 are 90 % and 16 are 80 %; that 19 are left later does not count. A nat more is 1/e of what is kept.
+    /// Of 20 points, 18 are 90% and 16 are 80%; the later 19 does not count. One more nat keeps 1/e.
     #[test]
     fn the_share_ends_before_the_first_step_that_keeps_less() {
         let curve = checkpoint(false, &[20.0, 19.0, 18.0, 16.0, 19.0]);

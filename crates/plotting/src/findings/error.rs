@@ -1,4 +1,4 @@
-//! Faults of results that cannot be shown, which keep no others from being shown.
+//! Faults of results that cannot be shown, which do not prevent others from being shown.
 use heads::experiment::{ABLATE_ONE, Experiment};
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
@@ -8,72 +8,70 @@ use crate::findings::source::ResultFile;
 /// A [`Result`](std::result::Result) with the [`Error`] of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Fault of results that cannot be shown.
+/// Why results cannot be shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An experiment has not been run, did not store its segments, or has no rows of an attention type.
+    /// An experiment was not run, did not store its segments, or has no rows of an attention type.
     #[error("{0}")]
     NotMeasured(String),
 
-    /// A file is of another experiment.
+    /// A file belongs to another experiment.
     #[error("{0}")]
     OtherExperiment(String),
 
-    /// Rows or signatures are not what they should be.
+    /// Rows or signatures are invalid.
     #[error(transparent)]
     Records(#[from] records::Error),
 
-    /// A file or a name cannot be used, which says nothing about others.
+    /// A file or a name cannot be used; others may be valid.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// The message of an error and those of its sources, joined by colons.
+/// Joins the message of an error and its sources with colons.
 fn in_full(error: &dyn StdError) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// A file that cannot be shown, with what follows its name in the message.
+/// Returns an error for a file; `fault` follows its name in the message.
 pub(crate) fn faulty(path: &Path, fault: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("`{}` {fault}", path.display()))
 }
 
-/// A file or folder that cannot be read.
 pub(crate) fn unreadable<E: StdError>(path: &Path) -> impl FnOnce(E) -> Error {
     within(|| format!("cannot read `{}`", path.display()))
 }
 
-/// An error, with what could not be done because of it.
+/// Returns an error that begins with what could not be done.
 pub(crate) fn within<E: StdError>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
     |source| Error::Invalid(format!("{}: {}", what(), in_full(&source)))
 }
 
-/// Numbers of a file that cannot be compared.
+/// Returns an error for numbers of a file that cannot be compared.
 pub fn incomparable(file: &ResultFile) -> impl FnOnce(stats::Error) -> Error {
     within(|| format!("cannot compare the numbers of `{}`", file.path.display()))
 }
 
-/// Returns the command that runs an experiment, perhaps with options, on a setup, such as `headcount heads demo-translation`.
+/// Returns the command that runs an experiment on a setup, such as `headcount heads demo-translation`.
 pub(crate) fn command(experiment: &str, subject: &str) -> String {
     let (name, options) = experiment.split_once(' ').unwrap_or((experiment, ""));
     let command = Experiment::named(name).map_or(name, |experiment| experiment.command);
     format!("{} {command} {subject} {options}", words::front()).trim_end().to_owned()
 }
 
-/// The results of an experiment that has not been run.
 pub(crate) fn no_results(path: PathBuf, experiment: &str, subject: &str) -> Error {
     let (path, command) = (path.display(), command(experiment, subject));
     Error::NotMeasured(format!("`{path}` does not exist: make it with `{command}`"))
 }
 
-/// A file without segments beside it, so that its rows cannot be compared with each other.
+/// Returns an error for a file without segments, whose rows therefore cannot be compared with each other.
 pub(crate) fn no_segments(file: &ResultFile) -> Error {
     Error::NotMeasured(format!("`{}` has no statistics of its segments beside it", file.path.display()))
 }
 
-/// A sweep that was made of one training alone.
+/// Returns an error for a sweep of a single run.
 pub fn no_replicates(file: &ResultFile) -> Error {
     let (path, command) = (file.path.display(), command(ABLATE_ONE.name, &file.subject));
     Error::NotMeasured(format!(
@@ -81,7 +79,7 @@ pub fn no_replicates(file: &ResultFile) -> Error {
     ))
 }
 
-/// Results of an experiment that were measured with zeros alone, or with something else.
+/// Returns an error for an experiment that was measured with only one kind of ablation.
 pub fn no_kinds(file: &ResultFile, experiment: &str) -> Error {
     let (path, command) = (file.path.display(), command(experiment, &file.subject));
     Error::NotMeasured(format!(
@@ -89,7 +87,7 @@ pub fn no_kinds(file: &ResultFile, experiment: &str) -> Error {
     ))
 }
 
-/// A sweep whose heads were all measured on all segments.
+/// Returns an error for a sweep that measured every head on all segments.
 pub fn no_looks(file: &ResultFile) -> Error {
     let (path, command) = (file.path.display(), command(crate::findings::experiment::SWEEP, &file.subject));
     Error::NotMeasured(format!(
@@ -97,38 +95,38 @@ pub fn no_looks(file: &ResultFile) -> Error {
     ))
 }
 
-/// A file without rows for an attention type.
+/// Returns an error for a file without rows of an attention type.
 pub fn no_attention(file: &ResultFile, asked: &str, present: &[&str]) -> Error {
     let (path, present) = (file.path.display(), present.join(", "));
     Error::NotMeasured(format!("no rows for attention type {asked}: `{path}` has {present}"))
 }
 
-/// Files that could not be shown and kept nothing else from being shown, in the order in which they were met.
+/// Files that could not be shown, in the order in which they were found.
 #[derive(Debug, Default)]
 pub struct LeftOut {
-    /// Faults of each.
+    /// One message per file.
     pub faults: Vec<String>,
 }
 
 impl LeftOut {
-    /// Returns what was read; nothing if there was a fault, which is then noted once.
+    /// Returns what was read, or notes the fault and returns `None`.
     pub fn keep<T>(&mut self, read: Result<T>) -> Option<T> {
         read.map_err(|error| self.note(in_full(&error))).ok()
     }
 
-    /// Notes once what is left out.
+    /// Notes a fault, unless it has been noted before.
     pub fn note(&mut self, fault: String) {
         if !self.faults.contains(&fault) {
             self.faults.push(fault);
         }
     }
 
-    /// The same where something may not have been measured at all, which needs no note.
+    /// Like [`keep`](Self::keep), but does not note that something was not measured.
     pub fn keep_if_there<T>(&mut self, read: Result<T>) -> Option<T> {
         if matches!(read, Err(Error::NotMeasured(_))) { None } else { self.keep(read) }
     }
 
-    /// Reads several files, and none where the experiment has not been run; leaves out those that cannot be read.
+    /// Reads several files; leaves out unreadable ones, and returns none if the experiment was not run.
     pub(crate) fn read_all<T>(
         &mut self,
         files: Result<Vec<ResultFile>>,

@@ -1,4 +1,4 @@
-//! Models that were trained further without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
+//! Models trained further without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
 use records::{GateRow, HeadSet, Method, Scope};
 use words::count;
 
@@ -6,31 +6,31 @@ use crate::findings::contrasts::against_control;
 use crate::findings::error::LeftOut;
 use crate::findings::results::{Results, distinct, nearest, percent};
 
-/// Scores of a subject after pruning heads and training further; the base is the model before it was trained further.
+/// Scores of a setup after pruning heads and further training; the base is the model before further training.
 pub type Gates = Results<GateRow>;
 
-/// Share of the heads with gates that are kept, in percent.
+/// Returns the share of gated heads that are kept, in percent.
 pub fn share(row: &GateRow) -> f64 {
     percent(row.kept, row.heads)
 }
 
-/// Heads kept.
+/// Returns the kept heads.
 pub fn kept(row: &GateRow) -> HeadSet {
     row.kept_heads.parse::<HeadSet>().unwrap_or_default()
 }
 
 impl Gates {
-    /// Sets of heads that have gates.
+    /// Returns the sets of heads that have gates.
     pub fn scopes(&self) -> Vec<Scope> {
         distinct(self.rows.iter().map(|row| row.attention))
     }
 
-    /// `true` if a method made any of the models.
+    /// `true` if there are models by this method.
     pub fn has(&self, method: Method) -> bool {
         self.rows.iter().any(|row| row.method == method)
     }
 
-    /// The rows of a method, those with most heads first; of a random one those of each seed in turn.
+    /// Returns the rows of a method, most heads first; random draws come seed by seed.
     pub fn of(&self, scope: Scope, method: Method) -> Vec<&GateRow> {
         let is_own = |row: &&GateRow| row.attention == scope && row.method == method;
         let mut rows: Vec<&GateRow> = self.rows.iter().filter(is_own).collect();
@@ -38,21 +38,20 @@ impl Gates {
         rows
     }
 
-    /// The models that gates made of a set of heads, those with most heads first, one for each number of heads.
+    /// Returns the models that gates made of a set of heads, most heads first, one for each number of heads.
     pub fn sparser(&self, scope: Scope) -> Vec<&GateRow> {
         let mut rows = self.of(scope, Method::Gates);
         rows.dedup_by_key(|row| row.kept);
         rows
     }
 
-    /// Of the models that gates made of a set of heads the one that keeps the share nearest to this one, in percent, if one is near.
+    /// Returns the gated model whose share of kept heads is closest to `percent`, if it is near.
     pub fn nearest(&self, scope: Scope, percent: f64) -> Option<&GateRow> {
         nearest(self.sparser(scope), share, percent)
     }
 
-    /// The model of a method that stands beside another one: itself if that is its method, the one that keeps all heads for
-    /// [`Method::Ungated`], else one with as many heads. Where the method takes its heads from gates, it is the one that took
-    /// them from this very model.
+    /// Returns the model of a method to compare with `row`: `row` itself for its own method, the fine-tuned baseline for
+    /// [`Method::Ungated`], otherwise one with equally many heads, taken from this model if the method takes its heads from gates.
     pub fn counterpart<'a>(&'a self, row: &'a GateRow, method: Method) -> Option<&'a GateRow> {
         if method == row.method {
             return Some(row);
@@ -64,14 +63,13 @@ impl Gates {
         self.of(row.attention, method).into_iter().find(|other| is_of(other))
     }
 
-    /// The random draws of as many heads as another model keeps.
+    /// Returns the random draws that keep as many heads as `row`.
     pub fn draws<'a>(&'a self, row: &GateRow) -> impl Iterator<Item = &'a GateRow> {
         let kept = row.kept;
         self.of(row.attention, Method::Random).into_iter().filter(move |other| other.kept == kept)
     }
 
-    /// Each model beside the one that was trained further for as long with all heads, in place of the one before. Not tested are
-    /// those without such a control, and all if no segments are stored.
+    /// Compares each model with the fine-tuned baseline instead of the model before; untested without a baseline or stored segments.
     pub fn against_control(self, left_out: &mut LeftOut) -> Self {
         let is_control = |one: &GateRow, other: &GateRow| {
             one.method == Method::Ungated && one.attention == other.attention
@@ -79,7 +77,7 @@ impl Gates {
         against_control(self, is_control, left_out)
     }
 
-    /// Words for captions on what was trained: which weights, for how long.
+    /// Describes in captions what was trained: which weights, for how long.
     pub fn recipe(&self) -> Option<String> {
         let part = match self.file.text("train")? {
             "encoder" => "the encoder is trained further, the decoder is frozen",

@@ -1,41 +1,39 @@
-//! Scores that heads can be ordered by: the rows of `importance` (Michel et al. 2019, Section 4.1).
+//! Scores that rank heads: the rows of `importance` (Michel et al. 2019, Section 4.1).
 use std::collections::BTreeMap;
 
 use records::{HeadId, Measure, ScoreRow};
 
 use crate::findings::results::{Results, distinct};
 
-/// Score that heads can be ordered by; those with the least are masked first.
-///
-/// The orders of `iterative-prune` are [others](records::Order): not all of them go by a score.
+/// A criterion that ranks heads, low values first to be masked. Not every [ranking](records::Order) of `iterative-prune` has values.
 #[derive(Debug, Clone)]
 pub struct HeadScore {
     /// The name in figures and tables.
     pub label: String,
-    /// Unit; nothing for shares of a layer's norm and of the greatest.
+    /// Unit; empty for shares of a layer's norm and of the maximum.
     pub unit: &'static str,
-    /// One for each head, in the order of [`Importance::heads`].
+    /// One value per head, in the order of [`Importance::heads`].
     pub values: Vec<f64>,
 }
 
-/// Measures of each head of a subject.
+/// Criteria for each head of a setup.
 pub type Importance = Results<ScoreRow>;
 
 impl Importance {
-    /// The heads, in order.
+    /// Returns the heads in ascending order.
     pub fn heads(&self) -> Vec<HeadId> {
         distinct(self.rows.iter().map(ScoreRow::head_id))
     }
 
-    /// The values of a measure by head.
+    /// Returns the values of a criterion by head.
     pub fn of(&self, measure: Measure) -> BTreeMap<HeadId, f64> {
         let rows = self.rows.iter().filter(|row| row.measure == measure);
         rows.map(|row| (row.head_id(), row.value)).collect()
     }
 
-    /// The scores that no head lacks, but for ingredients of others.
+    /// Returns the criteria that all heads have, without those that only serve to compute others.
     pub fn known(&self) -> Vec<HeadScore> {
-        // with one output the loss is no cross-entropy
+        // with one output the loss is not a cross-entropy
         let metric = self.file.identity().map(|identity| identity.metric.as_str());
         let squares = matches!(metric, Some("pearson" | "spearman"));
         let unit = |measure: Measure| match measure.entry().unit {
@@ -54,32 +52,31 @@ impl Importance {
         known.collect()
     }
 
-    /// Number of heads that lack a measure.
+    /// Returns the number of heads without a criterion.
     pub fn lacking(&self, measure: Measure) -> usize {
         self.heads().len() - self.of(measure).len()
     }
 
-    /// Subject and the data of all scores but the oracle's, as a reader should see them.
+    /// Returns setup and data for display; the data applies to all criteria except the oracle.
     pub fn title(&self) -> String {
         let data = self.file.estimated_on().map_or(String::new(), |data| format!(", estimated on {data}"));
         self.file.shown_subject() + &data
     }
 
-    /// A sentence where there is a signature, but it does not name the data.
+    /// Reports that a signature does not name the data.
     pub fn unknown(&self) -> Option<&'static str> {
         let is_unknown = self.file.signature.is_some() && self.file.estimated_on().is_none();
         is_unknown.then_some("data of the estimates unknown: the signature does not name it")
     }
 
-    /// Sentences on what the title does not cover: how importance is combined with entropy, if not as usual, and the
-    /// data of the oracle, if all heads have one.
+    /// Describes what the title leaves out: non-default settings of importance-entropy, and the data of the oracle if all heads have one.
     pub fn notes(&self) -> Vec<String> {
         let label = |measure: Measure| measure.entry().label.unwrap_or(measure.name());
-        // Each of the other measures has its settings in its name.
+        // the names of the other criteria state their settings
         let combined =
             self.file.departures().map(|how| format!("{}: {how}", label(Measure::ImportanceEntropy)));
         let has_oracle = self.lacking(Measure::Oracle) == 0;
-        // The split of the signature is what `ablate-one` scored.
+        // the split of the signature is the one scored by `ablate-one`
         let oracle = self.file.scored().filter(|_| has_oracle);
         let oracle = oracle.map(|data| format!("{}: score lost on {data}", label(Measure::Oracle)));
         combined.into_iter().chain(oracle).collect()

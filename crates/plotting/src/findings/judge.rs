@@ -1,4 +1,4 @@
-//! Criteria for heads that are needed and heads that can go: verdicts, which lead, and significance, the paper's reading.
+//! Criteria for needed and dispensable heads: verdicts by default, and significance as in the paper.
 use clap::ValueEnum;
 use records::rules::{ALPHA, MARGIN_PERCENT, margin};
 use records::{AblationRow, Rule, TestedRow, Testing, Verdict, Verdicts};
@@ -8,48 +8,48 @@ use words::{count, short};
 
 use crate::findings::metric::Metric;
 
-/// Choice of the p-value that decides; all are two-sided.
+/// Two-sided p-value that decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Adjustment {
-    /// As tested, not adjusted for the number of tests.
+    /// Not adjusted for the number of tests.
     #[default]
     None,
-    /// The chance of any false alarm in the family is at most alpha: max-T for swaps, Holm for t-tests.
+    /// Controls the family-wise error rate at alpha: max-T for swaps, Holm for t-tests.
     Family,
-    /// Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha.
+    /// Controls the false discovery rate at alpha (Benjamini and Hochberg 1995).
     Bh,
 }
 
-/// Reads what a p-value must be below.
+/// Parses a significance level.
 pub fn parse_alpha(text: &str) -> Result<f64, &'static str> {
     let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
     alpha.ok_or("it must be a number between 0 and 1")
 }
 
-/// Condition under which a difference is significant: a p-value below alpha.
+/// Criterion for a significant difference: a p-value below alpha.
 #[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
 pub struct Criterion {
-    /// A p-value below this is significant
+    /// Significance level: p-values below it are significant
     #[arg(long, value_name = "P", default_value_t = ALPHA, value_parser = parse_alpha)]
     pub alpha: f64,
 
-    /// Which of the two-sided p-values to look at
+    /// Adjustment of the two-sided p-values
     #[arg(long = "adjust", value_name = "METHOD", value_enum, default_value_t)]
     pub adjustment: Adjustment,
 }
 
 impl Criterion {
-    /// The same with p-values adjusted for the family-wise error rate.
+    /// Returns the criterion with p-values adjusted for the family-wise error rate.
     pub fn adjusted(self) -> Self {
         Self { adjustment: Adjustment::Family, ..self }
     }
 
-    /// `true` if it is that of Michel et al. (2019).
+    /// `true` for the criterion of Michel et al. (2019).
     pub(crate) fn is_the_papers(self) -> bool {
         self.adjustment == Adjustment::None && self.alpha.total_cmp(&ALPHA).is_eq()
     }
 
-    /// The p-value that counts, if the row was tested and adjusted.
+    /// Returns the p-value that decides, if the row was tested and adjusted.
     pub fn p_value(self, row: &impl TestedRow) -> Option<f64> {
         let tests = row.tests();
         match self.adjustment {
@@ -59,17 +59,17 @@ impl Criterion {
         }
     }
 
-    /// `true` if the score differs significantly from the base.
+    /// `true` if the score differs significantly from the base score.
     pub fn holds(self, row: &impl TestedRow) -> bool {
         self.p_value(row).is_some_and(|p_value| p_value < self.alpha)
     }
 
-    /// `true` if it is significantly worse than the base.
+    /// `true` if the score is significantly worse than the base score.
     pub fn is_loss(self, row: &impl TestedRow) -> bool {
         row.gain() < 0.0 && self.holds(row)
     }
 
-    /// `p < 0.01, not adjusted`
+    /// Returns words such as `p < 0.01, not adjusted`.
     pub fn in_words(self) -> String {
         let adjustment = match self.adjustment {
             Adjustment::None => "not adjusted",
@@ -79,25 +79,25 @@ impl Criterion {
         format!("p < {}, {adjustment}", self.alpha)
     }
 
-    /// Counts over one family of tests.
+    /// Counts heads over one family of tests.
     pub fn tally<'a>(self, family: impl IntoIterator<Item = &'a AblationRow>) -> Tally {
         Tally::of(family, self.alpha, |row| self.p_value(row))
     }
 }
 
-/// Counts over one family of tests: heads with a p-value, those that change the score significantly, those that better it so.
+/// Number of heads in one family of tests, and of those with significant effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// With a p-value.
+    /// Heads with a p-value.
     pub tested: usize,
-    /// Heads that change the score significantly.
+    /// Heads with a significant effect.
     pub significant: usize,
-    /// Heads of these that better it.
+    /// Heads with a significant gain.
     pub better: usize,
 }
 
 impl Tally {
-    /// Counts with some p-value of each row.
+    /// Counts heads by a p-value of each row.
     pub fn of<'a>(
         family: impl IntoIterator<Item = &'a AblationRow>,
         alpha: f64,
@@ -114,7 +114,7 @@ impl Tally {
         tally
     }
 
-    /// `2 of 3 heads significant, 1 for the better`.
+    /// Returns words such as `2 of 3 heads significant, 1 for the better`.
     pub fn in_words(self) -> String {
         let Self { tested, significant, better } = self;
         format!("{significant} of {} significant, {better} for the better", count(tested, "head"))
@@ -124,38 +124,38 @@ impl Tally {
 /// False discovery rate of [`Judge::verdicts_at_fdr`].
 const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// One of the two rules: the default, that the interval shows that the loss is small, and the paper's.
+/// Rule for how many heads can be masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
-    /// The interval shows that the loss is small.
+    /// The default: the interval shows that the loss is below the margin.
     Dispensable,
     /// The paper's: no loss is significant.
     NoSignificantLoss,
 }
 
 impl RuleKind {
-    /// The default first.
+    /// Both rules, the default first.
     pub const BOTH: [Self; 2] = [Self::Dispensable, Self::NoSignificantLoss];
 }
 
-/// Reason why the paper's rule is not the default.
+/// Why the paper's rule is not the default.
 pub const CAUTION: &str = "the smaller the test set, the more it lets pass, since a small one hides losses";
 
-/// Criteria of one file: heads that are needed, and heads that can go.
+/// Criteria for needed and dispensable heads in one file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judge {
-    /// Condition under which a difference is significant.
+    /// Criterion for a significant difference.
     pub criterion: Criterion,
-    /// The loss that is tolerated, in percent of the base.
+    /// Margin, in percent of the base score.
     pub margin_percent: f64,
     metric: Metric,
-    /// Accuracies go by paired t-tests as in Michel et al. (2019), all else by swaps (Noreen 1989).
+    /// Accuracies are tested by paired t-tests as in Michel et al. (2019), other metrics by swaps (Noreen 1989).
     is_t_test: bool,
     swaps: Option<usize>,
 }
 
 impl Judge {
-    /// Of scores of `metric`, which were tested as the signature says.
+    /// Returns the criteria for scores of `metric`, with test settings from the signature.
     pub(crate) fn new(metric: &Metric, testing: Option<Testing>, criterion: Criterion) -> Self {
         Self {
             criterion,
@@ -166,28 +166,28 @@ impl Judge {
         }
     }
 
-    /// The margin in the unit of the metric, of a base in that unit.
+    /// Returns the margin for a base score, both in the unit of the metric.
     pub fn margin(self, base: f64) -> f64 {
         margin(self.metric.name(), base, self.margin_percent)
     }
 
-    /// The margin in words: `2% of the score`.
+    /// Returns the margin in words: `2% of the score`.
     pub fn margin_in_words(self) -> String {
         let of = if self.metric.is_nats() { "perplexity" } else { "score" };
         format!("{}% of the {of}", short(self.margin_percent))
     }
 
-    /// What the 95% interval of the loss says; absent where there is none.
+    /// Returns the verdict from the 95% interval of the loss; `None` without an interval.
     pub fn verdict(self, row: &impl TestedRow) -> Option<Verdict> {
         row.verdict(self.margin_percent)
     }
 
-    /// The same of all rows.
+    /// Returns the verdicts on all rows.
     pub fn verdicts<'a, R: TestedRow + 'a>(self, rows: impl IntoIterator<Item = &'a R>) -> Option<Verdicts> {
         Verdicts::of(rows.into_iter().map(|row| self.verdict(row)))
     }
 
-    /// The stricter ones of intervals that hold for all rows of a family at once; `None` where there are none.
+    /// Returns verdicts from intervals that hold for all rows of a family at once; `None` without such intervals.
     pub fn verdicts_at_once<'a, R: TestedRow + 'a>(
         self,
         rows: impl IntoIterator<Item = &'a R>,
@@ -196,9 +196,9 @@ impl Judge {
         Verdicts::of(rows.into_iter().map(verdict))
     }
 
-    /// Verdicts at a false discovery rate of 5%: of the heads called needed, at most 5% are expected to cost no more than the margin, and
-    /// likewise of those called dispensable. Benjamini and Hochberg on p-values of the margin, read off the 95% intervals; `None` if
-    /// nothing was tested.
+    /// Returns verdicts at a false discovery rate of 5%: at most 5% of the heads called needed are expected to cost no more than the
+    /// margin, and at most 5% of those called dispensable to cost more. Applies Benjamini and Hochberg to p-values of the margin, derived
+    /// from the 95% intervals; `None` if nothing was tested.
     pub fn verdicts_at_fdr<'a, R: TestedRow + 'a>(
         self,
         rows: impl IntoIterator<Item = &'a R>,
@@ -221,7 +221,7 @@ impl Judge {
         (!p_values.is_empty()).then_some(Verdicts { needed, dispensable, undecided })
     }
 
-    /// A sentence on what verdicts mean.
+    /// Explains the verdicts in a sentence.
     pub fn of_verdicts(self) -> String {
         format!(
             "needed: the whole 95% interval of the loss is above {}; dispensable: it is below that; else undecided",
@@ -229,7 +229,7 @@ impl Judge {
         )
     }
 
-    /// The name of the method that adjusts p-values; absent for none.
+    /// Returns the name of the method that adjusts p-values; `None` without adjustment.
     pub fn method(self, adjustment: Adjustment) -> Option<&'static str> {
         match adjustment {
             Adjustment::None => None,
@@ -239,8 +239,7 @@ impl Judge {
         }
     }
 
-    /// Words of a caption on the criterion: `p < 0.01 (two-sided, paired t-test; not adjusted for the number of heads)`;
-    /// `tests` is what the family has several of.
+    /// Describes the criterion, `p < 0.01 (two-sided, paired t-test; not adjusted for the number of heads)`; `tests` names the family.
     pub fn description(self, tests: &str) -> String {
         let swaps = self.swaps.map_or("swaps".to_owned(), |swaps| format!("{swaps} swaps"));
         let test = if self.is_t_test { "paired t-test".to_owned() } else { format!("{swaps} of segments") };
@@ -249,12 +248,12 @@ impl Judge {
         format!("p < {} (two-sided, {test}; {adjusted})", self.criterion.alpha)
     }
 
-    /// The smallest p-value that the test can give, adjusted or not; 0 where nothing bounds it.
+    /// Returns the smallest p-value that the test can give, adjusted or not; 0 if unbounded.
     pub fn smallest_p_value(self) -> f64 {
         self.swaps.filter(|_| !self.is_t_test).map_or(0.0, smallest_p_value)
     }
 
-    /// A sentence where no p-value can be below alpha, whatever the heads do.
+    /// Warns in a sentence if no p-value can be below alpha, whatever the heads do.
     pub fn out_of_reach(self) -> Option<String> {
         let (smallest, alpha) = (self.smallest_p_value(), self.criterion.alpha);
         let (p, needed) = (short(smallest), (1.0 / alpha).floor());
@@ -271,7 +270,7 @@ impl Judge {
         }
     }
 
-    /// `true` if a row could tell: what was not tested, or could not be significant, proves nothing.
+    /// `true` if the rule can decide on a row: it was tested and, by the paper's rule, could be significant.
     pub(crate) fn can_tell(self, which: RuleKind, row: &impl TestedRow) -> bool {
         match which {
             RuleKind::Dispensable => self.verdict(row).is_some(),
@@ -281,12 +280,12 @@ impl Judge {
         }
     }
 
-    /// `true` if the heads that a row masks can go.
+    /// `true` if the rule accepts the loss caused by the heads that a row masks.
     pub(crate) fn accepts(self, which: RuleKind, row: &impl TestedRow) -> bool {
         self.rule(which).accepts(row, self.criterion.p_value(row))
     }
 
-    /// Both rules in words; `tests` is what a family has several of.
+    /// Describes both rules; `tests` names the members of the family.
     pub fn rules(self, tests: &str) -> Vec<String> {
         let dispensable =
             format!("dispensable: the whole 95% interval of the loss is below {}", self.margin_in_words());
@@ -305,7 +304,7 @@ mod tests {
 
     const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
-    /// Of three changes two are significant: a fall of nats, which is better, and a rise.
+    /// Two of three changes are significant: lower nats, which is better, and higher nats.
     #[test]
     fn fewer_nats_are_better() {
         let row = |delta: f64, p_value: f64| AblationRow {
@@ -318,9 +317,9 @@ mod tests {
         assert_eq!(rows.each_ref().map(|row| CRITERION.is_loss(row)), [false, true, false]);
     }
 
-    /// Losses of 6, 3.2, 3 and 0 points with intervals of ±1 and the margin 2: unadjusted three heads are needed. The two-sided p-values of
-    /// the margin are those of 7.84, 2.35 and 1.96 standard errors, about 0, 0.0187 and 0.05, which with Benjamini and Hochberg's
-    /// factors 4/1, 4/2 and 4/3 become 0, 0.037 and 0.067.
+    /// Losses of 6, 3.2, 3 and 0 points with intervals of ±1 and a margin of 2: three heads are needed without adjustment. The two-sided
+    /// p-values of the margin at 7.84, 2.35 and 1.96 standard errors are 0, 0.0187 and 0.05. Benjamini and Hochberg's factors 4/1, 4/2 and
+    /// 4/3 turn them into 0, 0.037 and 0.067.
     #[test]
     fn a_false_discovery_rate_counts_fewer_heads() {
         let row = |loss: f64| AblationRow {
@@ -335,7 +334,7 @@ mod tests {
         assert_eq!(judge.verdicts_at_fdr(&rows), counts(2, 1));
     }
 
-    /// 1 / (99 + 1) is 0.01, which is not below 0.01; 1 / 101 is. A t-test has no swaps, so nothing bounds its p.
+    /// 1 / (99 + 1) is 0.01, which is not below 0.01; 1 / 101 is. A t-test has no swaps, so its p-value has no bound.
     #[test]
     fn too_few_resamples_are_said_to_be_too_few() {
         let metric = Metric::new(MetricName::Bleu);

@@ -1,5 +1,4 @@
-//! Heads masked under several kinds of ablation: with nothing, with its mean context, or with its context in another text in the
-//! place of a head's own.
+//! Heads masked under several kinds of ablation: the output is replaced by zeros, by its mean, or by its value in another text.
 use records::{Attention, Order, Row, Scope};
 use serde_json::Value;
 use significance::SEED;
@@ -20,59 +19,58 @@ use crate::findings::same_model::{beside, model_entries};
 use crate::findings::segments::stored_if_there;
 use crate::findings::source::{ResultFile, experiment};
 
-/// Random divisions of the segments into halves.
+/// Number of random divisions of the segments into halves.
 const SPLITS: usize = 50;
 
-/// The same sweep under several kinds of ablation.
+/// A sweep under several kinds of ablation.
 #[derive(Debug)]
 pub struct Kinds {
-    /// At least two, zeros first.
+    /// At least two kinds, zero ablation first.
     pub all: Vec<Kind>,
 }
 
 /// Sweeps under one kind of ablation.
 #[derive(Debug)]
 pub struct Kind {
-    /// Its name: zero, mean, resample.
+    /// `zero`, `mean` or `resample`.
     pub name: &'static str,
-    /// One sweep, or one for each draw of other texts.
+    /// One sweep, or one per draw of other texts.
     pub draws: Vec<Ablations>,
 }
 
-/// How far two kinds agree on what the heads of one attention type cost.
+/// Agreement of two kinds on the costs of the heads of one attention type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KindAgreement {
     /// The attention type.
     pub attention: Attention,
-    /// Places of both in [`Kinds::all`].
+    /// Indices of both in [`Kinds::all`].
     pub kinds: [usize; 2],
-    /// Spearman's rho of the costs; absent where all heads cost the same.
+    /// Spearman's rho of the costs; `None` if all heads cost the same.
     pub spearman: Option<f64>,
-    /// The same where one kind is measured on a random half of the segments and the other on the rest, on average; absent without
-    /// statistics of segments.
+    /// Spearman's rho between one kind on a random half of the segments and the other on the rest, averaged; `None` without segments.
     pub across_halves: Option<f64>,
-    /// The greatest value of that which the noise of halves allows; absent where one kind is noise only.
+    /// Maximum of `across_halves` that the noise of halves allows; `None` if one kind is only noise.
     pub ceiling: Option<f64>,
 }
 
-/// Pruning curves under several kinds of ablation: at least two, zeros first, each with the name of its kind.
+/// Pruning curves under at least two kinds of ablation, zero ablation first, with the names of the kinds.
 #[derive(Debug)]
 pub struct KindsOfCurves {
     /// Each has a curve over all heads by importance.
     pub all: Vec<(&'static str, Pruning)>,
 }
 
-/// Test of each head for whether masking it costs the same under two kinds of ablation, on the same segments.
+/// Tests for each head whether masking it costs the same under two kinds of ablation, on shared segments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindContrast {
-    /// Place in [`Kinds::all`] of the kind that is compared with zeros.
+    /// Index in [`Kinds::all`] of the kind compared with zero ablation.
     pub kind: usize,
-    /// For each head in the order of the rows, the kind's score minus that with zeros; adjusted by Holm over the heads.
+    /// For each head in row order, the kind's score minus the score under zero ablation; adjusted by Holm over the heads.
     pub tests: Vec<Comparison>,
 }
 
 impl KindContrast {
-    /// Heads that cost more with zeros, and heads that cost more with the other kind, of those with such a p-value below alpha.
+    /// Counts the heads that cost more under zero ablation, and those that cost more under the other kind, with a p-value below alpha.
     pub fn counts(
         &self,
         metric: Metric,
@@ -88,7 +86,7 @@ impl KindContrast {
 }
 
 impl KindsOfCurves {
-    /// Reads what stands beside the curves with zeros, of other texts the first draw; chosen as [`Kinds::read`] does.
+    /// Reads the curves next to those under zero ablation, with the first draw of other texts, from the run that [`Kinds::read`] would use.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         first_training(file, experiment::PRUNING, |file| {
             let (mut all, mut reference) = (Vec::new(), None);
@@ -107,7 +105,7 @@ impl KindsOfCurves {
     }
 }
 
-/// The same curves under mean ablation, if these were measured of the same training: an output bias can hold the means.
+/// Returns the curves of the same run under mean ablation, if measured; an output bias can hold the means.
 pub fn folded(curves: &Pruning, left_out: &mut LeftOut) -> Result<Option<Pruning>> {
     let file = &curves.results.file;
     let of_zeros = file.ablation().is_empty();
@@ -115,8 +113,7 @@ pub fn folded(curves: &Pruning, left_out: &mut LeftOut) -> Result<Option<Pruning
     found.flatten().map(|file| Pruning::read(file, left_out)).transpose()
 }
 
-/// What is found beside the file of the subject's own training, or else beside that of the first replicate that has it; nothing for a
-/// file that is not of zeros.
+/// Returns what `beside` finds for the setup's own run, or else for the first other run; `None` unless `file` is of zero ablation.
 fn first_training<T>(
     file: ResultFile,
     experiment: &str,
@@ -129,12 +126,11 @@ fn first_training<T>(
     std::iter::once(file).chain(replicates).map(beside).find_map(Result::transpose).transpose()
 }
 
-/// The texts that replacements are from, as signatures have them.
+/// Source of the replacement texts, as stored in signatures.
 type Reference = [Option<Value>; 3];
 
-/// Results of another kind of ablation beside those with zeros, if they are there.
-///
-/// - `reference`: of those that were found before, which must be the same
+/// Returns results of another kind of ablation next to those under zero ablation; `None` if not measured. `reference` holds the texts of
+/// those found before, which must be equal.
 pub(crate) fn other_kind(
     zero: &ResultFile,
     suffix: &str,
@@ -156,27 +152,25 @@ pub(crate) fn other_kind(
 }
 
 impl Kind {
-    /// Change of the score by masking each head of a type, the mean over the draws.
+    /// Returns the effect of masking each head of a type, averaged over draws.
     pub fn changes(&self, attention: Attention) -> Vec<f64> {
         let families: Vec<_> = self.draws.iter().map(|sweep| sweep.family(attention)).collect();
         let sum = |place: usize| families.iter().map(|family| family[place].score_delta).sum::<f64>();
         (0..families[0].len()).map(|place| sum(place) / families.len() as f64).collect()
     }
 
-    /// Each head of a type under all draws.
+    /// Returns each head of a type under all draws.
     pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
         HeadInAll::of_type(&self.draws, attention, judge)
     }
 }
 
 impl Kinds {
-    /// Reads what stands beside the sweep with zeros, or else beside that of the first replicate that has other kinds; `None` if no
-    /// other kind was measured, or `file` is of another kind itself.
+    /// Reads the kinds of the setup's own run, or else of another run; `None` if only one was measured, or `file` is not of zero ablation.
     pub fn read(file: ResultFile) -> Result<Option<Self>> {
         first_training(file, experiment::SWEEP, Self::beside)
     }
 
-    /// The same of one training.
     fn beside(file: ResultFile) -> Result<Option<Self>> {
         let zero: Ablations = Results::read(file)?;
         let mut reference = None;
@@ -206,12 +200,12 @@ impl Kinds {
         Ok((all.len() > 1).then_some(Self { all }))
     }
 
-    /// The sweep with zeros.
+    /// Returns the sweep under zero ablation.
     pub fn zero(&self) -> &Ablations {
         &self.all[0].draws[0]
     }
 
-    /// Agreement of each two kinds on the heads of each type.
+    /// Compares each two kinds on the heads of each type.
     pub fn agreements(&self) -> Result<Vec<KindAgreement>> {
         let sweeps = self.all.iter().flat_map(|kind| &kind.draws);
         let segments = sweeps.map(stored_if_there).collect::<Result<Option<Vec<_>>>>()?;
@@ -237,7 +231,7 @@ impl Kinds {
         Ok(found)
     }
 
-    /// Tests each kind of a single draw against zeros, head by head; empty without statistics of segments.
+    /// Tests each kind with a single draw against zero ablation, head by head; empty without statistics of segments.
     pub fn contrasts_with_zero(&self) -> Result<Vec<KindContrast>> {
         let zero = self.zero();
         let (Some((_, zeros)), Some(testing)) = (stored_if_there(zero)?, zero.file.testing()) else {
@@ -258,7 +252,7 @@ impl Kinds {
         Ok(found)
     }
 
-    /// `segments`: of the base and of each row, of each draw of each kind
+    /// `segments`: base and rows, for each draw of each kind
     fn across_halves(
         &self,
         attention: Attention,
@@ -284,7 +278,7 @@ mod tests {
     use super::*;
     use crate::findings::{Change, Source, copied};
 
-    /// Reads a setup with sweeps of other kinds, whose rows are those with zeros and whose signatures are changed.
+    /// Reads a setup with copies of a sweep as other kinds, whose signatures are edited.
     fn read(kinds: &[(&str, Change<'_>)]) -> Result<Option<Kinds>> {
         let sign = |name: &str, change: Change<'_>, identity: &mut Value| {
             let (replicate, name_alone) = name.split_once("/ablate-one").unwrap_or(("", name));
@@ -311,7 +305,7 @@ mod tests {
 
     const UNCHANGED: Change<'_> = &|_| ();
 
-    /// Two draws are one kind, whose changes are their mean; equal changes have a rho of 1.
+    /// Two draws are one kind, whose changes are averaged; equal changes have a rho of 1.
     #[test]
     fn equal_sweeps_of_other_kinds_agree() {
         let names = ["ablate-one-mean", "ablate-one-resample-1", "ablate-one-resample-2"];
@@ -325,7 +319,7 @@ mod tests {
         assert!(agreements.iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
     }
 
-    /// The subject's own training first, and else a replicate, which the title names.
+    /// The setup's own run is preferred to other runs, which the title names.
     #[test]
     fn kinds_of_a_replicate_stand_for_those_of_its_subject() {
         let title = |names: &[&'static str]| {

@@ -1,4 +1,4 @@
-//! Methods that choose heads to mask, side by side at equal numbers of heads: the rows of `compare-methods`.
+//! Rankings and searches compared at equal numbers of masked heads: the rows of `compare-methods`.
 mod comparison;
 
 use std::cmp::Ordering;
@@ -15,152 +15,143 @@ use crate::findings::replicates::{check, other_trainings};
 use crate::findings::results::{Results, distinct, extent};
 use crate::findings::source::{ResultFile, experiment};
 
-/// Everything that was measured of one subject.
+/// Results of `compare-methods` for one setup.
 #[derive(Debug)]
 pub struct Methods {
-    /// All rows, of the first training.
+    /// All rows of the first run.
     pub results: Results<CurveRow>,
-    /// Curves after each repair, of the first training that has it; those of models that were trained further are compared with the one
-    /// that was trained as long with all heads.
+    /// Curves after each repair, from the first run that has it. Fine-tuned models are compared with the fine-tuned baseline.
     pub repairs: BTreeMap<Repair, Pruning>,
-    /// All rows of other trainings.
+    /// All rows of other runs.
     pub others: Vec<Results<CurveRow>>,
 }
 
-/// Models that are compared with each other, since they cost alike.
+/// Models that are compared with each other, since they have similar costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Models as they are left, or repaired without training
+    /// Models without repair, or repaired without training
     Untrained,
-    /// Models that were trained further
+    /// Fine-tuned models
     Trained,
 }
 
 impl Kind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Untrained, Self::Trained];
 
-    /// The kind that a repair makes.
+    /// Returns the kind of models that a repair makes.
     pub fn of(repair: Repair) -> Self {
         if repair == Repair::Training { Self::Trained } else { Self::Untrained }
     }
 }
 
-/// A method and what was done to the models that it left.
+/// A ranking or search with the repair of the models that it masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Repaired {
     /// The repair.
     pub repair: Repair,
-    /// The method: a curve, without the seed of a random order.
+    /// The method: a curve without the seed of a random ranking.
     pub curve: CurveId,
 }
 
-/// The area under the curve of a method, which is the mean change of the score over the numbers of heads, beside those of others that
-/// were repaired alike.
+/// Area under a method's curve: the mean change of the score over numbers of heads, compared with other methods after equal repair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MethodArea {
     /// The method.
     pub method: Repaired,
-    /// The area; of random orders the mean. After training it is the change from the control.
+    /// The area, averaged over random rankings; after training, changes are from the fine-tuned baseline.
     pub area: Area,
-    /// The same less that of importance, with p adjusted by Holm (1979) over the methods; absent of importance itself.
+    /// Difference from importance, with p adjusted by Holm (1979) over the methods; `None` for importance.
     pub over_importance: Option<Area>,
-    /// Less that of random orders, likewise; absent with fewer than [`Draws::ENOUGH`].
+    /// Difference from random rankings, adjusted likewise; `None` with fewer than [`Draws::ENOUGH`].
     pub over_random: Option<Area>,
-    /// What choosing the heads costs, of all steps the most.
+    /// Maximum cost of choosing the heads over all steps.
     pub cost: Cost,
 }
 
-/// The method to use for one number of heads.
+/// The method recommended for one number of heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommended {
     /// Share of the heads that are masked, in percent.
     pub percent: f64,
-    /// The models that it is chosen among.
+    /// The models that it is selected from.
     pub kind: Kind,
-    /// The method with the best score, complements and random orders left out.
+    /// The method with the best score, except complements and random rankings.
     pub best: Repaired,
-    /// Its score, the mean over trainings.
+    /// Its score, averaged over runs.
     pub score: f64,
-    /// Change from the intact model or, after training, from the control, the mean over trainings.
+    /// Change from the full model or, after training, from the fine-tuned baseline, averaged over runs.
     pub change: f64,
-    /// The same in each training.
+    /// Change in each run.
     pub of_trainings: Vec<f64>,
-    /// Its 95 % interval.
+    /// 95% interval of the change.
     pub interval: Option<Interval>,
-    /// Its verdict.
+    /// Verdict on the change.
     pub verdict: Option<Verdict>,
-    /// Number of other methods that it is compared with, each with each repair.
+    /// Number of other methods that it is compared with; each repair counts separately.
     pub compared: usize,
-    /// Those that are not significantly worse: by swaps of segments, adjusted by Holm (1979), the cheapest first; absent where so many
-    /// tests cannot find any worse with so few swaps.
+    /// Methods not significantly worse, cheapest first: by swaps of segments, adjusted by Holm (1979). `None` with too few swaps to tell.
     pub alike: Option<Vec<Repaired>>,
     /// The cheapest of these, by passes, then by updates, if it is cheaper than the best.
     pub cheapest: Option<Repaired>,
-    /// Random orders after the same repair; absent with fewer than [`Draws::ENOUGH`].
+    /// Comparison with random rankings after equal repair; `None` with fewer than [`Draws::ENOUGH`].
     pub random: Option<OverRandom>,
-    /// Gain that comes of choosing the best on the segments that score it, on average over resamples.
+    /// Average gain over resamples from selecting the best on the segments that score it.
     pub optimism: f64,
 }
 
-/// A method beside random orders.
+/// A method compared with random rankings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverRandom {
-    /// Number of random orders.
+    /// Number of random rankings.
     pub orders: usize,
-    /// Number of these that score worse.
+    /// Number of random rankings with a worse score.
     pub worse: usize,
-    /// `true` if the method is significantly better than their mean, by itself.
+    /// `true` if the method is significantly better than their mean, without adjustment.
     pub is_sure: bool,
 }
 
 /// Whole modules, or heads by importance, masked without repair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Masked {
-    /// The step of the first training.
+    /// The step in the first run.
     pub row: CurveRow,
-    /// Share of its heads' projections that goes, in percent: of queries and outputs with each head, of keys and values with all heads
-    /// that read them. These are the multiply-adds of attention, but for the products of queries and keys. Absent where no row masks
-    /// some heads, so that the model's shape is not known.
+    /// Share of its heads' projections saved, in percent: queries and outputs for each masked head, keys and values once all heads that
+    /// read them are masked. Projections are all multiply-adds of attention except the products of queries and keys. `None` if some heads
+    /// are masked in no row, so that the model's shape is unknown.
     pub projections: Option<f64>,
-    /// Share of the keys and values of decoders that goes, in percent: that of the bytes of a cache; absent likewise, and without a
-    /// decoder.
+    /// Share of the decoders' keys and values saved, in percent of the cache's bytes; `None` likewise, and without a decoder.
     pub cache: Option<f64>,
-    /// The score less that by importance at the same number of heads, with p adjusted by Holm (1979) over all; absent of importance
-    /// itself.
+    /// Difference from importance at equal numbers of heads, with p adjusted by Holm (1979) over all rows; `None` for importance.
     pub over_importance: Option<Area>,
-    /// Of heads by importance the fewest whole modules that save at least as much of the projections, if these are not as many heads:
-    /// then the difference stands with the modules.
+    /// For heads by importance: the fewest whole modules that save at least as many projections; `None` if they are equally many heads.
     pub at_its_projections: Option<LightModules>,
-    /// The same of the cache.
+    /// Like `at_its_projections`, for the cache.
     pub at_its_cache: Option<LightModules>,
 }
 
-/// Fewest whole modules that save at least as much as some heads do.
+/// The fewest whole modules that save at least as much as some heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LightModules {
-    /// Share of the heads that are in these modules, in percent.
+    /// Share of the heads in these modules, in percent.
     pub percent: f64,
-    /// Their score less that without the heads, with p adjusted with the others.
+    /// Their score minus the score with those heads masked, with p adjusted together with the others.
     pub over_heads: Area,
 }
 
-/// Comparisons of all methods over some heads.
+/// Comparisons of all methods on a set of heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// Areas under the curves after each repair.
     pub areas: Vec<MethodArea>,
-    /// For each number of heads, without training and, where it was measured, with it.
+    /// For each number of heads, without training and, if measured, with training.
     pub recommended: Vec<Recommended>,
-    /// At each step heads by importance and whole modules; empty where no whole modules were masked.
+    /// At each step heads by importance and whole modules; empty if no whole modules were masked.
     pub modules: Vec<Masked>,
 }
 
 impl Methods {
-    /// Reads a file of `compare-methods`, and those of other trainings that go with it.
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// Reads a file of `compare-methods` and the corresponding files of other runs.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let results = Results::<CurveRow>::read(file)?;
         let files = other_trainings(&results.file, experiment::METHODS)?;
@@ -173,13 +164,13 @@ impl Methods {
         Ok(found)
     }
 
-    /// The trainings that have models of a kind, the first one first.
+    /// Returns the runs that have models of a kind, in order.
     pub fn trainings(&self, kind: Kind) -> Vec<&Results<CurveRow>> {
         let all = std::iter::once(&self.results).chain(&self.others);
         all.filter(|results| results.rows.iter().any(|row| Kind::of(row.repair()) == kind)).collect()
     }
 
-    /// Curves of the first training that has models of each kind.
+    /// Returns the curves of the first run that has models of each kind.
     fn curves(&self, left_out: &mut LeftOut) -> BTreeMap<Repair, Pruning> {
         let of_kind = |kind| {
             let first = self.trainings(kind).into_iter().next();
@@ -188,7 +179,7 @@ impl Methods {
         Kind::ALL.into_iter().filter_map(of_kind).flatten().collect()
     }
 
-    /// Refuses a training that lacks a curve of the first one with models of that kind, or a step of it.
+    /// Refuses a run that lacks a curve or step of the first run with models of that kind.
     fn with_all_steps(&self, other: Results<CurveRow>) -> Result<Results<CurveRow>> {
         let is_whole = |kind| {
             let (own, first) = (steps(&other, kind), self.trainings(kind));
@@ -200,12 +191,12 @@ impl Methods {
         if is_kept { Ok(other) } else { Err(faulty(&other.file.path, fault)) }
     }
 
-    /// Sets of heads that are chosen from.
+    /// Returns the sets of heads to choose from.
     pub fn scopes(&self) -> Vec<Scope> {
         distinct(self.results.rows.iter().map(|row| row.attention))
     }
 
-    /// The methods over these heads, in the order of legends.
+    /// Returns the methods on these heads, in legend order.
     pub fn methods(&self, scope: Scope) -> Vec<CurveId> {
         let series = self.repairs.values().flat_map(|repaired| &repaired.series);
         let mut found = distinct(series.map(|series| series.curve).filter(|curve| curve.attention == scope));
@@ -213,13 +204,12 @@ impl Methods {
         found
     }
 
-    /// The curve of a method after a repair.
+    /// Returns the curve of a method after a repair.
     pub fn find(&self, repair: Repair, method: CurveId) -> Option<&Series> {
         self.repairs.get(&repair)?.series.iter().find(|series| series.curve == method)
     }
 
-    /// Shares of projections and of the caches of decoders that go with the heads of a row, in percent. The shape of the model is that of
-    /// the heads that any row masks, if these are as many as it has.
+    /// Returns the shares of projections and decoder caches saved, in percent; `None` unless rows mask every head, which shows the shape.
     fn saved(&self, row: &CurveRow) -> [Option<f64>; 2] {
         let rows = self.results.rows.iter().filter_map(|row| row.masked_heads.parse::<HeadSet>().ok());
         let all: HeadSet = rows.flat_map(|heads| heads.iter().collect::<Vec<_>>()).collect();
@@ -256,7 +246,7 @@ impl Methods {
         [gone(of_left[0] + of_left[1], of_all[0] + of_all[1]), gone(cached_left[1], cached[1])]
     }
 
-    /// Rows of all trainings at one of the steps that mask heads, counted from 0.
+    /// Returns the rows of all runs at one of the steps that mask heads, counted from 0.
     fn rows(&self, method: Repaired, place: usize) -> impl Iterator<Item = &CurveRow> {
         self.trainings(Kind::of(method.repair)).into_iter().filter_map(move |results| {
             let is_own = |row: &&CurveRow| row.masked > 0 && Run::of(row) == Run { method, seed: None };
@@ -266,7 +256,7 @@ impl Methods {
         })
     }
 
-    /// Seconds that an order took to choose the heads, where a run has noted it: of the latest run of the first training that has.
+    /// Returns the seconds a ranking or search took to choose the heads, from the latest execution of the first run that recorded them.
     pub fn choosing_seconds(&self, order: Order) -> Option<f64> {
         let all = std::iter::once(&self.results).chain(&self.others);
         let mut runs =
@@ -274,7 +264,7 @@ impl Methods {
         runs.find_map(|run| run.choosing_seconds.get(order.name()).copied())
     }
 
-    /// What choosing the heads costs, at one step or, of all steps, the most.
+    /// Returns the cost of choosing the heads at one step, or the maximum over all steps.
     fn cost(&self, method: Repaired, step: Option<usize>) -> Cost {
         let is_own = |row: &&CurveRow| {
             Run::of(row).method == method && row.masked > 0 && step.is_none_or(|step| row.step == step)
@@ -289,10 +279,7 @@ impl Methods {
         }
     }
 
-    /// Compares all methods over these heads. Curves that lack a step of others are left out.
-    ///
-    /// # Errors
-    /// If no statistics of segments are stored, or they are damaged.
+    /// Compares all methods on these heads and leaves out curves that lack a step. Fails if no statistics of segments are stored.
     pub fn compared(&self, scope: Scope) -> Result<Compared> {
         let kinds = self.compare(scope, |comparison| Compared {
             areas: comparison.areas(),
@@ -309,10 +296,7 @@ impl Methods {
         Ok(all)
     }
 
-    /// The method to use for each number of heads alone.
-    ///
-    /// # Errors
-    /// As [`compared`](Self::compared).
+    /// Returns only the recommended methods for each number of heads.
     pub fn recommended(&self, scope: Scope) -> Result<Vec<Recommended>> {
         let mut found = self.compare(scope, |comparison| comparison.recommended())?.concat();
         found.sort_by(by_share);
@@ -320,12 +304,12 @@ impl Methods {
     }
 }
 
-/// By the number of heads; a stable sort leaves those without training in front.
+/// Orders by number of heads; a stable sort keeps models without training first.
 fn by_share(one: &Recommended, other: &Recommended) -> Ordering {
     one.percent.total_cmp(&other.percent)
 }
 
-/// One curve of a method, which has several if it is random.
+/// One curve of a method; random rankings have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     method: Repaired,
@@ -339,7 +323,7 @@ impl Run {
     }
 }
 
-/// Steps of each curve of models of a kind.
+/// Returns the steps of each curve for models of a kind.
 fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usize>> {
     let mut found = BTreeMap::<Run, BTreeSet<usize>>::new();
     for row in results.rows.iter().filter(|row| Kind::of(row.repair()) == kind) {
@@ -348,7 +332,7 @@ fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usiz
     found
 }
 
-/// `true` if a method masks modules as a whole.
+/// `true` if a method masks whole modules.
 pub fn is_of_modules(method: CurveId) -> bool {
     method.order.name().starts_with("modules") && !method.complement
 }
@@ -359,7 +343,7 @@ mod tests {
     use crate::findings::Source;
     use records::TestedRow as _;
 
-    /// Made-up results of two trainings, replicates 2 and 3, where the subject's own has none.
+    /// Synthetic results of runs 2 and 3 of a setup whose own run has none.
     fn made_up() -> Methods {
         let source = Source::subject(&crate::findings::tiny(), "tiny-language");
         let file = source.of_a_training(experiment::METHODS).unwrap();
@@ -375,8 +359,8 @@ mod tests {
         Repaired { repair, curve }
     }
 
-    /// Importance loses 0.25 and 0.75 nats in one training, an eighth more in the other, and half of that after training: 2.375 and
-    /// 2.625 less 2.25 of the control are 0.25 on average. Five random orders lose 1 on average.
+    /// Importance loses 0.25 and 0.75 nats in one run, an eighth more in the other, and half of that after training: 2.375 and 2.625 minus
+    /// 2.25 of the baseline average 0.25. Five random rankings lose 1 on average.
     #[test]
     fn areas_are_means_over_steps_and_trainings() {
         let compared = made_up().compared(Scope::All).unwrap();
@@ -397,8 +381,8 @@ mod tests {
         assert_eq!(subset.cost.updates, 125);
     }
 
-    /// Subset pruning loses 0.75 · 0.125 nats of the half after fitting and an eighth more in the other training: 5/32, whose interval
-    /// lies above 2 % of the perplexity, 0.0198. Importance is cheaper and loses 3/32 more, which cannot be told on 24 segments.
+    /// At half of the heads, subset pruning loses 0.75 · 0.125 nats after fitting and an eighth more in the other run: 5/32. Its interval
+    /// is above 2% of the perplexity, 0.0198. Importance is cheaper; its 3/32 more cannot be shown on 24 segments.
     #[test]
     fn the_best_method_stands_beside_the_cheapest_that_is_as_good() {
         let found = made_up().recommended(Scope::All).unwrap();
@@ -423,8 +407,8 @@ mod tests {
         assert!(first.optimism > 0.0 && first.optimism < 0.05, "{}", first.optimism);
     }
 
-    /// Two layers of four heads that share two keys and values: 12 projections of queries and of keys and values. A module takes half of
-    /// everything, and two heads more that share theirs three quarters; heads 1 and 3 of both layers share theirs with heads that stay.
+    /// Two layers of four heads with two key-value heads have 12 projections. A module saves half of everything, and with one more group of
+    /// two heads three quarters; heads 1 and 3 of both layers share keys and values with kept heads.
     #[test]
     fn keys_and_values_go_with_all_heads_that_read_them() {
         let compared = made_up().compared(Scope::All).unwrap();
@@ -445,8 +429,7 @@ mod tests {
             (6, "modules", 75.0, 75.0, true),
         ];
         assert_eq!(rows.collect::<Vec<_>>(), expected);
-        // six heads save half of the cache, as four in modules do, which lose as many nats; more projections go with six in modules,
-        // which are as many heads
+        // with equal loss, four heads in modules save as much of the cache as these six; six in modules save more, but are equally many
         let light =
             |own: &Masked| own.at_its_cache.as_ref().map(|light| (light.percent, light.over_heads.value));
         assert_eq!(
@@ -469,7 +452,7 @@ mod tests {
         assert!(fault.contains("replicate-3/compare-methods.csv` lacks curves"), "{fault}");
     }
 
-    /// The first training was not trained further: there the other one alone is compared, by the intervals of its rows.
+    /// The first run has no fine-tuned models: for these the other run is compared alone, by the intervals of its rows.
     #[test]
     fn a_repair_is_compared_in_the_trainings_that_have_it() {
         let mut found = made_up();
@@ -489,7 +472,7 @@ mod tests {
         assert_eq!(of(Repair::None).area.of_trainings.len(), 2);
     }
 
-    /// Of one training with one random order: the intervals and verdicts are those of the rows, and nothing is said of random orders.
+    /// For one run with one random ranking, intervals and verdicts come from the rows, and random rankings are not compared.
     #[test]
     fn one_training_is_judged_by_its_rows() {
         let file = Source::subject(&crate::findings::tiny(), "tiny-inference")

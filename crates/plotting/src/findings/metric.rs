@@ -1,34 +1,34 @@
-//! Words for scores.
+//! Formats scores in the unit of their metric.
 use records::MetricName;
 use stats::Direction;
 use words::{brackets, fixed, scientific, signed};
 
-/// Metric of scores: points in every result file, but nats per token for perplexities.
+/// Metric of scores: points in every result file, except nats per token for perplexities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric(MetricName);
 
 impl Metric {
-    /// The words for a metric.
+    /// Returns the formatter for a metric.
     pub fn new(metric: MetricName) -> Self {
         Self(metric)
     }
 
-    /// The name in files.
+    /// Returns the name used in files.
     pub fn name(self) -> MetricName {
         self.0
     }
 
-    /// The name in running text.
+    /// Returns the name used in running text.
     pub fn label(self) -> &'static str {
         self.0.label()
     }
 
-    /// Name and unit: `accuracy (%)`.
+    /// Returns name and unit: `accuracy (%)`.
     pub fn label_in_unit(self) -> String {
         self.0.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
-    /// A score with its unit, rounded: `36.05`, `83.40%`, `57.31 points`, `3.217` nats per token.
+    /// Returns a rounded score with its unit: `36.05`, `83.40%`, `57.31 points`, `3.217` nats per token.
     pub fn amount(self, score: f64) -> String {
         let unit = match self.0.units() {
             Some(["%", _]) => "%".to_owned(),
@@ -38,7 +38,7 @@ impl Metric {
         fixed(score, self.0.score_digits()) + &unit
     }
 
-    /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats per token, perplexity 24.95`.
+    /// Returns a score with its metric: `BLEU 36.05`; `3.217 nats per token, perplexity 24.95`.
     pub fn described(self, score: f64) -> String {
         let (label, amount) = (self.label(), self.amount(score));
         if self.is_nats() {
@@ -48,17 +48,17 @@ impl Metric {
         }
     }
 
-    /// A difference of scores, with a sign: a head changes nats by less than points.
+    /// Returns a difference of scores with a sign; nats get more digits than points.
     pub fn change(self, delta: f64) -> String {
         signed(delta, self.0.digits())
     }
 
-    /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
+    /// Returns an interval of differences: ` [-0.35, +0.08]`; empty without an interval.
     pub fn brackets(self, ends: Option<(f64, f64)>) -> String {
         brackets(ends, ", ", |delta| self.change(delta))
     }
 
-    /// The loss by a difference, in percent of the base score; of nats, the rise of the perplexity in percent.
+    /// Returns a loss in percent of the base score; for nats, in percent of the perplexity.
     pub fn percent_lost(self, delta: f64, base: f64) -> f64 {
         if self.is_nats() {
             100.0 * delta.exp_m1()
@@ -67,44 +67,43 @@ impl Metric {
         }
     }
 
-    /// Name of the score that percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
-    /// probabilities of tokens.
+    /// Returns the score that percentages refer to: `BLEU`; for nats `1/perplexity`, the geometric mean of token probabilities.
     pub fn proportional(self) -> &'static str {
         if self.is_nats() { "1/perplexity" } else { self.label() }
     }
 
-    /// Side on which a score is better.
+    /// Returns which scores are better.
     pub fn direction(self) -> Direction {
         self.0.direction()
     }
 
-    /// Side of a worse score: `below` or `above` another.
+    /// Returns where a worse score is: `below` or `above` another.
     pub fn worse_side(self) -> &'static str {
         if self.direction() == Direction::HigherIsBetter { "below" } else { "above" }
     }
 
-    /// `true` if the scores are BLEU, as all of the paper's translators have.
+    /// `true` for BLEU, the metric of all the paper's translators.
     pub fn is_bleu(self) -> bool {
         self.0 == MetricName::Bleu
     }
 
-    /// `true` if the scores are shares of right answers, which a t-test compares.
+    /// `true` for accuracies, which a t-test compares.
     pub fn is_accuracy(self) -> bool {
         self.0 == MetricName::Accuracy
     }
 
-    /// `true` if the scores are nats per token.
+    /// `true` for nats per token.
     pub fn is_nats(self) -> bool {
         self.0 == MetricName::Nats
     }
 
-    /// Unit of a difference of scores, where that needs saying after `before`: `, in points`.
+    /// Returns the unit of a difference after `before`, such as `, in points`; empty without a unit.
     pub fn in_unit(self, before: &str) -> String {
         self.0.units().map_or(String::new(), |[_, unit]| format!("{before} {unit}"))
     }
 }
 
-/// The perplexity of this many nats per token, with two digits after the point up to a million: `24.95`, `2.35e10`.
+/// Returns the perplexity for nats per token, with two decimals up to a million: `24.95`, `2.35e10`.
 fn perplexity(nats: f64) -> String {
     match nats.exp() {
         perplexity if perplexity < 1e6 => fixed(perplexity, 2),

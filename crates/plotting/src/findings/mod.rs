@@ -1,9 +1,8 @@
-//! Findings from the results of experiments: rows that `records` has checked, with what can be asked of them. Nothing is drawn here.
+//! Reads result rows, which `records` has checked, and answers questions about them. Nothing is drawn here.
 //!
-//! [`source`] finds result files, [`Results`] has the rows of one, and a module for each experiment says what its rows
-//! mean: which curve is which, which head of a layer is the best one, whether two files are of the same model. [`judge`] decides
-//! which heads matter and which can go, [`paper`] has all published numbers, and [`SubjectResults`] everything that was measured
-//! on one subject. A fault in one file does not keep others from being shown: [`LeftOut`].
+//! [`source`] finds result files, [`Results`] holds the rows of one file, and a module per experiment interprets them. [`judge`] decides
+//! which heads are needed or dispensable, [`paper`] holds all published numbers, and [`SubjectResults`] everything measured on one setup. A
+//! fault in one file does not prevent others from being shown: [`LeftOut`].
 pub mod ablations;
 pub mod best_heads;
 pub mod contrasts;
@@ -64,11 +63,11 @@ pub(crate) fn tiny() -> source::Folders {
     source::Folders { results: folder("results"), experiments: folder("experiments") }
 }
 
-/// A change of the identity in a signature.
+/// Edits the identity in a signature.
 #[cfg(test)]
 type Change<'a> = &'a dyn Fn(&mut serde_json::Value);
 
-/// Files of a made-up setup in a folder of their own: of each the file that it copies, its name, and a change of its signature.
+/// Copies files of a synthetic setup into a temporary folder: source file, new name, and an edit of the signature.
 #[cfg(test)]
 fn copied(subject: &str, files: &[(&str, &str, Change<'_>)]) -> (tempfile::TempDir, source::Folders) {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Facts from the signature beside a result file: model, data, tests, machine, and whether it was completed.
+//! Facts from the signature of a result file: model, data, tests, machine, and whether the run was completed.
 use std::fmt::Display;
 
 use records::{Attention, Identity, Order, Testing};
@@ -7,44 +7,44 @@ use words::{count, short};
 
 use crate::findings::source::ResultFile;
 
-/// Words in the place of numbers from the paper, which has none of language models.
+/// Words that replace published numbers for language models, for which the paper has none.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";
 
-/// Weight of importance in importance-entropy that goes without saying.
+/// Default weight of importance in importance-entropy, which captions do not mention.
 const WEIGHT: f64 = 0.5;
 
 impl ResultFile {
-    /// Its subject as a reader should see it.
+    /// Returns the displayed name of its setup.
     pub fn shown_subject(&self) -> String {
         self.kind.shown(&self.subject)
     }
 
-    /// Identity of the run; absent without a signature.
+    /// Returns the identity of the run; `None` without a signature.
     pub fn identity(&self) -> Option<&Identity> {
         self.signature.as_ref().map(|signature| &signature.identity)
     }
 
-    /// One of the arguments in the signature.
+    /// Returns an argument stored in the signature.
     pub fn argument(&self, name: &str) -> Option<&Value> {
         self.identity()?.arguments.get(name)
     }
 
-    /// One that is text.
+    /// Returns a text argument.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.argument(name)?.as_str()
     }
 
-    /// One that is a whole number.
+    /// Returns a whole-number argument.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.argument(name)?.as_u64()
     }
 
-    /// Split that was scored, if it is known.
+    /// Returns the split of the scores, if known.
     pub fn split(&self) -> Option<&str> {
         self.identity().map(|identity| identity.split.as_str()).filter(|split| !split.is_empty())
     }
 
-    /// Segments scored from the start of the split; all if absent.
+    /// Returns the number of segments scored; `None` for all.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.identity()?.limit
     }
@@ -54,7 +54,7 @@ impl ResultFile {
         self.text("task") == Some("language-modelling")
     }
 
-    /// Words for captions on what an attention type attends from and to.
+    /// Describes in captions what an attention type attends from and to.
     pub fn description(&self, attention: Attention) -> &'static str {
         match attention {
             Attention::EncEnc => "encoder self-attention",
@@ -65,18 +65,18 @@ impl ResultFile {
         }
     }
 
-    /// Sentence in the place of numbers from the paper, which has none of language models.
+    /// Returns the sentence that replaces published numbers for language models.
     pub fn open_question(&self) -> Option<String> {
         self.is_language().then(|| format!("not compared with Michel et al. (2019), {OPEN_QUESTION}"))
     }
 
-    /// Number of key-value heads of a layer, where several of its `heads` share one.
+    /// Returns the number of key-value heads in a layer of `heads` query heads; `None` if each query head has its own.
     pub fn key_value_heads(&self, heads: usize) -> Option<usize> {
         let key_values = usize::try_from(self.number("key_value_heads")?).ok()?;
         (key_values > 0 && key_values < heads && heads.is_multiple_of(key_values)).then_some(key_values)
     }
 
-    /// The groups of the segments with their sizes, in the order of the split; absent unless all have a name and segments.
+    /// Returns the named groups of segments with their sizes, in split order; `None` unless all have a name and segments.
     pub fn groups(&self) -> Option<Vec<(String, usize)>> {
         let groups = self.argument("groups")?.as_array()?.iter().map(|group| {
             let segments =
@@ -86,41 +86,41 @@ impl ResultFile {
         groups.collect::<Option<Vec<_>>>().filter(|groups| !groups.is_empty())
     }
 
-    /// Settings of the tests of its rows, if the signature has them.
+    /// Returns the test settings of its rows, if stored.
     pub fn testing(&self) -> Option<Testing> {
         self.signature.as_ref()?.testing
     }
 
-    /// Subject and split as a reader should see them: `demo-translation (demo language), test`.
+    /// Returns setup and split for display: `demo-translation (demo language), test`.
     pub fn title(&self) -> String {
         let state = self.is_unfinished().then(|| "not finished".to_owned());
         let parts = self.data(self.split()).into_iter().chain(state);
         std::iter::once(self.shown_subject()).chain(parts).collect::<Vec<_>>().join(", ")
     }
 
-    /// A short name with the subject behind it, for references: `table1-demo-translation`.
+    /// Returns a name for references that includes the setup: `table1-demo-translation`.
     pub fn label(&self, name: &str) -> String {
         format!("{name}-{}", self.subject.replace('/', "-"))
     }
 
-    /// Title of something drawn from it: what it shows, and of which data.
+    /// Returns the title of a drawing: what it shows, and on which data.
     pub fn titled(&self, what: impl Display) -> String {
         let is_one_layer = self.argument("one_layer") == Some(&Value::Bool(true));
         let turns = if is_one_layer { "; layers are turns of one shared layer" } else { "" };
         format!("{what}; {}{turns}", self.title())
     }
 
-    /// Split and number of segments that were scored, as a reader should see them; absent if the split is not named.
+    /// Returns the split and the number of segments for display; `None` if the split is unknown.
     pub fn scored(&self) -> Option<String> {
         Some(self.data(Some(self.split()?)).join(", "))
     }
 
-    /// `true` if its segments are windows of texts, not whole documents.
+    /// `true` if its segments are windows of texts instead of whole documents.
     pub fn is_of_windows(&self) -> bool {
         self.argument("windows").is_some_and(|windows| windows["segments"] == "windows")
     }
 
-    /// A split, or several, with the number of segments and whether kept heads were multiplied, as a reader should see them.
+    /// Describes a split, the segments scored, whether kept heads were rescaled, and the kind of ablation.
     pub(crate) fn data(&self, split: Option<&str>) -> Vec<String> {
         let limit = self.limit().map(|limit| match self.number("sample") {
             Some(seed) => format!("{limit} segments at random, seed {seed}"),
@@ -141,14 +141,14 @@ impl ResultFile {
         split.into_iter().chain(limit).chain(rescaled.map(str::to_owned)).chain(ablation).collect()
     }
 
-    /// `true` if the last run that added rows was killed, or is going on still.
+    /// `true` if the last run that added rows was interrupted or is still in progress.
     pub(crate) fn is_unfinished(&self) -> bool {
         let Some(signature) = &self.signature else { return false };
         signature.complete.is_none()
             && signature.runs.last().is_some_and(|run| run.duration_seconds.is_none())
     }
 
-    /// The machines of all runs and the number format: `cpu with 2 threads (linux x86_64), f32`.
+    /// Returns the machines of all runs and the number format: `cpu with 2 threads (linux x86_64), f32`.
     pub fn machine(&self) -> Option<String> {
         let signature = self.signature.as_ref()?;
         let mut machines: Vec<String> = Vec::new();
@@ -163,20 +163,19 @@ impl ResultFile {
         (!machines.is_empty()).then(|| machines.join(" and ") + &precision)
     }
 
-    /// The data that heads were scored on by gradients and attention weights (Michel et al. 2019, Section 4.1):
-    /// `2000 segments of train`, or the name of a split that was used whole.
+    /// Returns the data that rankings use (Michel et al. 2019, Section 4.1): `2000 segments of train`, or the name of a whole split.
     pub fn estimated_on(&self) -> Option<String> {
         let split = self.text("estimate_on")?;
         let part = |segments| format!("{} of {split}", count(segments as usize, "segment"));
         Some(self.number("estimate_limit").map_or(split.to_owned(), part))
     }
 
-    /// `true` if an order was made on the split that is scored, so that its curve is optimistic.
+    /// `true` if a ranking was made on the scored split, which makes its curve optimistic.
     pub fn is_made_on_scored(&self, order: Order) -> bool {
         order.is_made_on(self.split(), self.text("estimate_on"))
     }
 
-    /// Departures of importance from the defaults, which go without saying: `importance by token, not normalised`.
+    /// Returns the settings of importance that differ from the defaults: `importance by token, not normalised`.
     pub fn departures(&self) -> Option<String> {
         let weight =
             self.argument("entropy_weight").and_then(Value::as_f64).filter(|weight| *weight != WEIGHT);
@@ -189,7 +188,7 @@ impl ResultFile {
         (!parts.is_empty()).then(|| format!("importance {}", parts.join(", ")))
     }
 
-    /// Sentences for the caption of curves that follow orders of heads.
+    /// Returns sentences on rankings for the captions of curves.
     pub fn of_orders(&self) -> Vec<String> {
         let is_repeated = self.argument("recompute") == Some(&Value::Bool(true));
         let anew = if is_repeated { ", anew after each step" } else { "" };

@@ -1,4 +1,4 @@
-//! The rows of `cross-domain` and the two sweeps that they compare (Michel et al. 2019, Section 3.4).
+//! The rows of `cross-domain` and the two sweeps they compare (Michel et al. 2019, Section 3.4).
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,27 +10,26 @@ use crate::findings::error::{Error, Result, command, faulty, incomparable, no_re
 use crate::findings::results::Results;
 use crate::findings::source::{ResultFile, Source, experiment, is_plain_name};
 
-/// Greatest distance of r from that of the same scores in another order.
+/// Maximum rounding difference of r if the scores are added in another order.
 const ROUNDING: f64 = 1e-9;
 
-/// The scores with one head masked on two splits, that of the x axis first, and how they agree.
+/// Scores with one head masked on two splits, the x axis first, and their agreement.
 #[derive(Debug, Clone)]
 pub struct Pair {
     /// The comparison.
     pub file: ResultFile,
-    /// Splits that were scored.
+    /// Scored splits.
     pub splits: [String; 2],
-    /// On each split.
+    /// Sweep on each split.
     pub sweeps: [Ablations; 2],
     /// Both scores of each head.
     pub points: Vec<(HeadId, [f64; 2])>,
-    /// Agreement over all heads and, where there are several types, over those of each.
+    /// Agreement over all heads, and over each type if there are several.
     pub rows: Vec<CorrelationRow>,
 }
 
 impl Pair {
-    /// The files that compare two splits, over most segments where there are several of the same; those with `against` as
-    /// their second split, or all.
+    /// Returns the files that compare two splits, with most segments for each pair; with `against`, only those with it as second split.
     pub fn files(source: &Source, against: Option<&str>) -> Result<Vec<ResultFile>> {
         let Source::Subject { subject, results, .. } = source else {
             return Ok(vec![source.one(experiment::PAIR)?]);
@@ -54,7 +53,7 @@ impl Pair {
         Ok(selected)
     }
 
-    /// Reads the comparison and both sweeps, which must be of one run.
+    /// Reads the comparison and the sweeps that it was made from.
     pub fn read(file: ResultFile, results: &Path) -> Result<Self> {
         let Results::<CorrelationRow> { file, mut rows } = Results::read(file)?;
         let Some(splits) = splits(&file) else {
@@ -75,25 +74,25 @@ impl Pair {
         Ok(Self { file, splits, sweeps, points, rows })
     }
 
-    /// Subject and splits as a reader should see them.
+    /// Returns setup and splits for display.
     pub fn title(&self) -> String {
         let data = self.file.data(Some(&self.splits.join(" and ")));
         format!("{}, {}", self.file.shown_subject(), data.join(", "))
     }
 
-    /// Model of the paper that they stand beside.
+    /// Returns the model of the paper that the results can be compared with.
     pub fn beside(&self) -> Option<StandsFor> {
         self.sweeps[0].beside()
     }
 }
 
-/// First and second split of a comparison; none that could name a folder.
+/// Returns both splits of a comparison; `None` unless both are safe as parts of file names.
 fn splits(file: &ResultFile) -> Option<[String; 2]> {
     let (first, second) = (file.split()?, file.text("against")?);
     (is_plain_name(first) && is_plain_name(second)).then(|| [first.to_owned(), second.to_owned()])
 }
 
-/// Reads the sweep on a split: beside the comparison or, where that is elsewhere, among the results of its subject.
+/// Reads the sweep on a split from the comparison's folder, or else from its setup's results.
 fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Ablations> {
     let limit = records::limit_suffix(file.limit(), file.number("sample"));
     let sweep = experiment::SWEEP.to_owned() + &file.ablation();
@@ -119,7 +118,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Ablations>
     Err(no_results(beside.join(format!("{}.csv", stems[1])), experiment::PAIR, &file.subject))
 }
 
-/// Both scores of every head; each head must be in both sweeps.
+/// Returns both scores of every head; fails if a head is missing from a sweep.
 fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(HeadId, [f64; 2])>> {
     let by_head = |sweep: &Ablations| sweep.rows.iter().map(|row| (row.head_id(), row.score)).collect();
     let by_head: [BTreeMap<HeadId, f64>; 2] = sweeps.each_ref().map(by_head);
@@ -136,8 +135,7 @@ fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(HeadId, [f6
     Ok(both.map(|((head, one), two)| (head, [one, two])).collect())
 }
 
-/// Refuses a comparison of other sweeps than those beside it, which would put wrong numbers into the figure: metric, bases,
-/// number of heads and Pearson's r must be theirs.
+/// Refuses a comparison of sweeps that have changed since: metric, base scores, number of heads and Pearson's r must match.
 fn check(
     file: &ResultFile,
     sweeps: &[Ablations; 2],
@@ -153,7 +151,7 @@ fn check(
     let is_near = row.pearson.zip(r).is_some_and(|(here, there)| (here - there).abs() <= ROUNDING);
     let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), |r| r.to_string());
     let [first, second] = sweeps;
-    // of a column the value in the row and that in the sweeps
+    // column, value in the row, and value in the sweeps
     let columns = [
         ("metric", row.metric.to_string(), first.rows[0].metric.to_string()),
         ("metric", row.metric.to_string(), second.rows[0].metric.to_string()),

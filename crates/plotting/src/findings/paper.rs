@@ -1,4 +1,4 @@
-//! Published numbers: the files in `data/paper/`, which are part of the program, read in one place and never written in code.
+//! Published numbers, read only from the files in `data/paper/`, which are embedded in the program.
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -14,30 +14,30 @@ use crate::findings::results::percent;
 /// The published numbers.
 pub static PAPER: LazyLock<Paper> = LazyLock::new(Paper::read);
 
-/// Everything that the papers print and results can stand beside.
+/// Everything printed in the papers that results can be compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paper {
-    /// Numbers of the text and of figures.
+    /// Numbers from the text and the figures.
     pub summary: Summary,
     /// Table 1: single heads masked.
     pub single_heads: Vec<Masked>,
-    /// The best head of each layer alone: Tables 2 and 3 and, chosen on other data, 5 and 6; of the translator, then of BERT.
+    /// The best head of each layer alone: Tables 2 and 3, and 5 and 6 for heads chosen on other data; translator, then BERT.
     best: [[Vec<Masked>; 2]; 2],
     /// Figures 3 and 6.
     pub shares: Vec<Share>,
-    /// Table 4: original and pruned models in turn.
+    /// Table 4: original and pruned models alternate.
     pub timed: Vec<Timed>,
     /// Figure 5.
     pub epochs: Vec<Epoch>,
-    /// The head for rare tokens, by the text of Voita et al. (2019).
+    /// The rare-token head, from the text of Voita et al. (2019).
     pub rare_tokens: Vec<RareTokens>,
-    /// Translators with the heads that gates leave, by the text and Table 2 of the same.
+    /// Translators with the heads that gates keep, from the text and Table 2 of Voita et al. (2019).
     pub few_heads: Vec<FewHeads>,
-    /// Table 1 of the same.
+    /// Table 1 of Voita et al. (2019).
     dependencies: Vec<Dependency>,
 }
 
-/// Numbers of the text and of figures, by the keys of `michel2019-summary.csv`, which says what each is and where it stands.
+/// Numbers from the text and the figures, by the keys of `michel2019-summary.csv`, which explains each and names its source.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the file says what they are")]
 pub struct Summary {
@@ -56,18 +56,18 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Accuracy of the intact BERT, and the least and the greatest with one head masked, in percent: Figure 1b.
+    /// Returns the accuracy of the full BERT model, and the minimum and maximum with one head masked, in percent: Figure 1b.
     pub fn accuracies(&self) -> [f64; 3] {
         [self.base_accuracy, self.lowest_accuracy, self.highest_accuracy].map(|share| 100.0 * share)
     }
 }
 
-/// The score with one head masked, or with the best one of a layer alone.
+/// Change of the score with one head masked, or with all others of its layer masked.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Masked {
-    /// The type of the layer.
+    /// Attention type of the layer.
     pub attention: Attention,
-    /// Counted from 1.
+    /// Layer, counted from 1.
     pub layer: usize,
     /// Score minus the base score, in points of BLEU or of accuracy.
     #[serde(alias = "delta_bleu", alias = "delta_accuracy_points")]
@@ -79,17 +79,17 @@ pub struct Masked {
 /// Speed of BERT.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Timed {
-    /// Examples that are read at once.
+    /// Examples per batch.
     pub batch_size: usize,
-    /// Share of heads that it lacks, in percent; absent for the original model.
+    /// Share of heads removed, in percent; `None` for the original model.
     pruned_percent: Option<f64>,
-    /// Its speed.
+    /// Examples per second.
     pub examples_per_second: f64,
-    /// Gain in speed over the original one, in percent.
+    /// Speedup compared with the original model, in percent.
     pub speedup_percent: Option<f64>,
 }
 
-/// The score with all heads after an epoch, counted from 1.
+/// Score of the full model after an epoch, counted from 1.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "as in the figure")]
 pub struct Epoch {
@@ -97,7 +97,7 @@ pub struct Epoch {
     pub unpruned_bleu: f64,
 }
 
-/// The share of heads that can go "without noticeable loss", in percent, for one model and test set.
+/// Share of heads that can be pruned "without noticeable loss", in percent, for one model and test set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[expect(missing_docs, reason = "as in the figure")]
 pub struct Share {
@@ -106,21 +106,20 @@ pub struct Share {
     pub percent: f64,
 }
 
-/// Percentage of sentences in which the head for rare tokens looks at one of the two rarest (Voita et al. 2019).
+/// Share of sentences in which the rare-token head attends to one of the two rarest tokens (Voita et al. 2019).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct RareTokens {
-    /// The section.
+    /// Section of the paper.
     pub source: String,
     /// Training data of the translator.
     pub data: String,
-    /// Of the sentences.
+    /// Share of the sentences, in percent.
     pub percent: f64,
-    /// `true` if only this much is said, that it is more.
+    /// `true` if the paper only gives this lower bound.
     pub is_least: bool,
 }
 
-/// Percentages of the best encoder head for a relation, and of its most frequent relative position, for the two translators of
-/// Voita et al. (2019), Table 1.
+/// Accuracy, in percent, of the best encoder head for a relation, and of its most frequent position (Voita et al. 2019, Table 1).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[expect(missing_docs, reason = "as in the table")]
 pub struct Dependency {
@@ -136,43 +135,43 @@ pub struct Dependency {
     pub subtitles_position: f64,
 }
 
-/// A translator with the heads that gates leave (Voita et al. 2019).
+/// A translator with the heads that gates keep (Voita et al. 2019).
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct FewHeads {
-    /// The section or table.
+    /// Section or table of the paper.
     pub source: String,
     /// Training data of the translator.
     pub data: String,
     /// Heads with gates.
     pub gates: Scope,
-    /// Number of these that are kept.
+    /// Number of gated heads that are kept.
     pub kept: usize,
-    /// Number of these.
+    /// Number of gated heads.
     pub heads: usize,
-    /// Change of BLEU, where the scores are not printed.
+    /// Change of BLEU, if the scores are not printed.
     change: Option<f64>,
-    /// BLEU with all heads.
+    /// BLEU of the full model.
     pub base: Option<f64>,
-    /// BLEU of the trained model that gates made sparse.
+    /// BLEU after training the gates in a trained model.
     pub by_gates: Option<f64>,
-    /// BLEU of the same heads in a new model.
+    /// BLEU of a new model trained with only these heads.
     pub from_scratch: Option<f64>,
 }
 
 impl FewHeads {
-    /// The share that is kept, in percent.
+    /// Returns the share of gated heads that are kept, in percent.
     pub fn percent(&self) -> f64 {
         percent(self.kept, self.heads)
     }
 
-    /// Change of BLEU, in points.
+    /// Returns the change of BLEU, in points.
     pub fn change(&self) -> f64 {
         let printed = self.by_gates.zip(self.base).map(|(by_gates, base)| by_gates - base);
         printed.or(self.change).expect("a test reads all rows")
     }
 }
 
-/// The rows of a file in `data/paper/`.
+/// Reads the rows of a file in `data/paper/`.
 macro_rules! published {
     ($name:literal) => {
         rows(include_str!(concat!("../../../../data/paper/", $name, ".csv")))
@@ -197,12 +196,12 @@ impl Paper {
         }
     }
 
-    /// A sentence on published numbers that stands next to ours: the template of this name in `paper.toml`.
+    /// Returns a sentence on published numbers for comparison with ours: the template of this name in `paper.toml`.
     pub fn sentence(&self, name: &str) -> String {
         self.sentence_on(name, Scope::All)
     }
 
-    /// The same on translators with gates on these heads.
+    /// Like [`sentence`](Self::sentence), for translators with gates on these heads.
     pub fn sentence_on(&self, name: &str, scope: Scope) -> String {
         let templates: BTreeMap<String, String> =
             toml::from_str(include_str!("paper.toml")).expect("a test reads all sentences");
@@ -220,7 +219,7 @@ impl Paper {
         sentence.expect("a test reads all sentences")
     }
 
-    /// Changes with the best head of a layer alone, chosen on other data or not; none for language models.
+    /// Returns published changes with the best head of each layer alone, chosen on other data or not; empty for language models.
     pub fn best_heads(&self, model: Model, is_other_split: bool) -> &[Masked] {
         let [translator, bert] = &self.best[usize::from(is_other_split)];
         match model {
@@ -230,7 +229,7 @@ impl Paper {
         }
     }
 
-    /// The speedup at the batch size of a row, of a share of heads that is the row's but for less than one head.
+    /// Returns the speedup at the row's batch size for the row's share of removed heads, within one head.
     pub fn speedup(&self, row: &SpeedRow) -> Option<f64> {
         let is_near = |share: f64| (share / 100.0 * row.heads as f64 - row.removed as f64).abs() < 1.0;
         let is_same =
@@ -238,8 +237,7 @@ impl Paper {
         self.timed.iter().find(is_same)?.speedup_percent
     }
 
-    /// A relation and direction as `head-functions` names them, `obj:verb->object`: Universal Dependencies call `obj` what CoreNLP
-    /// called `dobj`.
+    /// Returns a relation by its name in `head-functions`, such as `obj:verb->object`; CoreNLP's `dobj` is `obj` in Universal Dependencies.
     pub fn dependency(&self, name: &str) -> Option<&Dependency> {
         let (relation, direction) = name.split_once(':')?;
         let relation = if relation == "obj" { "dobj" } else { relation };
@@ -252,14 +250,14 @@ fn summary(numbers: Vec<Number>) -> Summary {
     Summary::deserialize(MapDeserializer::<_, NoSuchKey>::new(numbers)).expect("a test reads all numbers")
 }
 
-/// A row of the file of a [`Summary`].
+/// A row of the file read into a [`Summary`].
 #[derive(Debug, Deserialize)]
 struct Number {
     key: String,
     value: f64,
 }
 
-/// The rows of a file, which may have more columns than are asked for.
+/// Parses a file, which may have more columns than are read.
 fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
     let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
     rows.collect::<Result<_, _>>().expect("a test reads all files")
@@ -282,7 +280,7 @@ mod tests {
         assert!(encoder.ends_with("on WMT") && encoder != PAPER.sentence("few-heads"), "{encoder}");
     }
 
-    /// The summary and the tables come from different places of the paper and must agree.
+    /// The summary and the tables come from different parts of the paper and must agree.
     #[test]
     fn published_counts_and_speedups_agree_with_each_other() {
         let paper = &*PAPER;
@@ -293,7 +291,7 @@ mod tests {
         assert_eq!(counts, [heads, significant, better]);
         assert_eq!(paper.summary.accuracies().map(|percent| fixed(percent, 1)), ["83.4", "82.4", "83.8"]);
         assert!(paper.few_heads.iter().all(|own| own.change().abs() < 1.0));
-        // Speeds are rounded too: 17.3 / 17.0 is 1.8 % more, not 1.9.
+        // speeds are rounded too: 17.3 / 17.0 is 1.8% more, not 1.9%
         for pair in paper.timed.chunks(2) {
             assert_eq!((pair[0].pruned_percent, pair[1].pruned_percent), (None, Some(50.0)));
             let more = 100.0 * (pair[1].examples_per_second / pair[0].examples_per_second - 1.0);

@@ -14,39 +14,38 @@ use crate::findings::results::{Results, distinct, nearest, percent};
 use crate::findings::same_model::{Entry, difference, model_entries};
 use crate::findings::source::{ResultFile, experiment};
 
-/// All runs of one order over the same heads: several if it is random.
+/// All curves of one ranking on a set of heads: several if it is random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The curve, without the seed of a random order.
+    /// The curve, without the seed of a random ranking.
     pub curve: CurveId,
-    /// The steps of each run.
+    /// Steps of each curve.
     pub runs: Vec<Vec<CurveRow>>,
 }
 
-/// The heads that can go by one rule, or the median over several runs.
+/// Share of heads that can be masked by one rule, or its median over random rankings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removable {
     /// Share of the heads, in percent.
     pub percent: f64,
-    /// The least and the greatest share of several runs, in percent.
+    /// Minimum and maximum share over random rankings, in percent.
     pub range: Option<(f64, f64)>,
-    /// Percentiles 2.5 and 97.5 of the share over resamples of the test set, in percent; absent for several runs, or where the walk was
-    /// not repeated by this rule.
+    /// Percentiles 2.5 and 97.5 of the share over resamples of the test set; `None` for several curves, or if resamples used another rule.
     pub spread: Option<(f64, f64)>,
-    /// Chance, 0 to 1, that the next step would be shown dispensable if it cost nothing; absent for several runs, or without one.
+    /// Probability that the next step would be shown dispensable if it had no cost; `None` for several curves, or without a next step.
     pub power: Option<f64>,
-    /// Change by masking this share; absent for several runs.
+    /// Change of the score at this share; `None` for several curves.
     pub change: Option<Change>,
-    /// `true` if more might go, which was not tested.
+    /// `true` if more heads were not tested, so that the share might be larger.
     pub is_open: bool,
 }
 
-/// A difference to the base, in the unit of the metric.
+/// Difference from the base score, in the unit of the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Change {
-    /// As measured.
+    /// Measured difference.
     pub delta: f64,
-    /// Its 95 % interval; absent of the intact model, or if it was not tested.
+    /// 95% interval; `None` for the full model, or if not tested.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -56,24 +55,24 @@ impl Change {
         Self { delta: row.score_delta, interval }
     }
 
-    /// `-0.73 [-2.88 to +1.37]`
+    /// Formats the change with its interval: `-0.73 [-2.88 to +1.37]`.
     pub fn in_words(self, metric: &Metric) -> String {
         metric.change(self.delta) + &brackets(self.interval, " to ", |delta| metric.change(delta))
     }
 }
 
-/// The heads that can go with a loss of at most the margin of the rule [`RuleKind::Dispensable`]: shares of the heads in percent.
+/// Share of heads that can be masked with a loss within the margin of [`RuleKind::Dispensable`], in percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerable {
     /// As measured: the last step before the first that loses more.
     pub percent: f64,
-    /// The last step before the first whose 95 % interval reaches the margin: dispensable.
+    /// The last step before the first whose 95% interval reaches the margin: up to here heads are dispensable.
     pub low: f64,
-    /// The last step before the first whose 95 % interval lies above the margin: from there on heads are needed.
+    /// The last step before the first whose 95% interval is above the margin: beyond it heads are needed.
     pub high: f64,
 }
 
-/// Scores of a subject with more and more heads masked.
+/// Scores of a setup with more and more heads masked.
 #[derive(Debug, Clone)]
 pub struct Pruning {
     /// All rows.
@@ -85,8 +84,7 @@ pub struct Pruning {
 }
 
 impl Pruning {
-    /// Reads a file of `iterative-prune` and, where it is there, that of `joint-search` beside it, which is left out if it
-    /// is of another model or test set.
+    /// Reads a file of `iterative-prune` and the corresponding one of `joint-search`, which is left out if its model or test set differs.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let mut results = Results::read(file)?;
         let search = results.file.path.with_file_name(results.file.stem(experiment::SEARCH) + ".csv");
@@ -101,8 +99,7 @@ impl Pruning {
         Ok(Self::of(results))
     }
 
-    /// The curves after each of the repairs that are meant. Those of models that were trained further are compared with step 0 of the curve, which was trained
-    /// equally long with all heads.
+    /// Returns the curves after each selected repair. Fine-tuned models are compared with step 0 of their curve, the fine-tuned baseline.
     pub(crate) fn by_repair(
         results: &Results<CurveRow>,
         is_meant: impl Fn(Repair) -> bool,
@@ -142,14 +139,13 @@ impl Pruning {
         Self { results, series, floors }
     }
 
-    /// The curves over these heads.
+    /// Returns the curves over these heads.
     pub fn over(&self, scope: Scope) -> Result<Vec<&Series>> {
         let found: Vec<_> = self.series.iter().filter(|series| series.curve.attention == scope).collect();
         if found.is_empty() { self.no_rows(scope.name()) } else { Ok(found) }
     }
 
-    /// The curves of single attention types: those by importance in the order of the paper, each before its complement, then random
-    /// ones.
+    /// Returns the curves of single attention types: by importance in the order of the paper, each before its complement, then random.
     pub fn types(&self) -> Result<Vec<(Attention, &Series)>> {
         let by = |order: Order| {
             self.series.iter().filter_map(move |series| match series.curve {
@@ -173,19 +169,19 @@ impl Pruning {
         Err(no_attention(&self.results.file, asked, &present))
     }
 
-    /// One curve.
+    /// Returns the curve of a ranking.
     pub fn find(&self, scope: Scope, order: Order) -> Option<&Series> {
         let curve = CurveId { attention: scope, order, order_seed: None, complement: false };
         self.series.iter().find(|series| series.curve == curve)
     }
 
-    /// The curve over the same heads in the reverse order.
+    /// Returns the curve over these heads in reverse order.
     pub fn complement(&self, series: &Series) -> Option<&Series> {
         let curve = CurveId { complement: true, ..series.curve };
         self.series.iter().find(|other| other.curve == curve)
     }
 
-    /// Attention types that the rows name, as a scope or among the masked heads.
+    /// Returns the attention types in the rows, as a scope or among the masked heads.
     fn attentions(&self) -> Vec<Attention> {
         let named = |row: &CurveRow| {
             let scope = if let Scope::One(attention) = row.attention { Some(attention) } else { None };
@@ -195,25 +191,25 @@ impl Pruning {
         distinct(self.results.rows.iter().flat_map(named))
     }
 
-    /// The paper's share of the model that they stand beside.
+    /// Returns the paper's share for the corresponding model.
     pub fn published<'a>(&self, shares: &'a [Share]) -> Option<&'a Share> {
         let figure = self.results.beside()?.figure();
         shares.iter().find(|share| share.figure == figure)
     }
 
-    /// `true` if a step of a model whose only attention type is `self` has no attention left.
+    /// `true` if a step masks all heads of a model with only `self` attention.
     pub fn has_blind_step(&self) -> bool {
         let is_blind = |row: &CurveRow| row.masked == row.heads;
         self.attentions() == [Attention::SelfAttention] && self.results.rows.iter().any(is_blind)
     }
 
-    /// The share of all heads that can go by importance, if it was measured and tested.
+    /// Returns the share of all heads that can be masked by importance, if measured and tested.
     pub fn tolerable(&self, criterion: Criterion) -> Option<Tolerable> {
         self.find(Scope::All, Order::Importance)?.tolerable(self.results.judge(criterion))
     }
 }
 
-/// The rows of a search over the same heads of the same model on the same test set.
+/// Reads the rows of a search; fails if its heads, model or test set differ.
 fn searched(pruning: &Results<CurveRow>, search: ResultFile) -> Result<Results<CurveRow>> {
     let (file, search) = (&pruning.file, Results::<CurveRow>::read(search)?);
     let difference = difference(file, &search.file, &[model_entries, step_entries]);
@@ -231,15 +227,15 @@ fn searched(pruning: &Results<CurveRow>, search: ResultFile) -> Result<Results<C
     Err(faulty(&search.file.path, fault))
 }
 
-/// Settings of the heads that may be masked.
+/// Returns the settings for which heads may be masked.
 fn step_entries(identity: &Identity) -> Vec<Entry> {
     ["rescale", "keep_at_least", "step_percent"].map(|name| argument(identity, name)).into()
 }
 
-/// The same, and how the orders of the heads are made.
+/// Returns these settings, and how rankings are made.
 pub(crate) fn order_entries(identity: &Identity) -> Vec<Entry> {
     let names = ["recompute", "estimate_on", "estimate_limit", "granularity", "normalise", "entropy_weight"];
-    // without steps a seed is that of resamples alone
+    // without steps the seed only draws resamples
     let seed = identity.seed.filter(|_| identity.arguments.contains_key("step_percent"));
     let made = names.map(|name| argument(identity, name));
     let seed = ("seed", seed.map(|seed| seed.to_string()));
@@ -250,13 +246,12 @@ fn argument(identity: &Identity, name: &'static str) -> Entry {
     (name, identity.arguments.get(name).map(|value| value.to_string()))
 }
 
-/// Share of the heads that a row masks, in percent.
+/// Returns the share of the heads that a row masks, in percent.
 pub fn share(row: &CurveRow) -> f64 {
     percent(row.masked, row.heads)
 }
 
-/// The steps before the first one that is missing. Without heads masked all curves are equal, so the first may be that of
-/// one masked share.
+/// Returns the steps before the first missing one. A curve may start at step 1, since all curves are equal with no heads masked.
 fn without_gap(steps: &[CurveRow]) -> &[CurveRow] {
     let first = steps.first().map_or(0, |row| row.step);
     let follows = |(index, row): &(usize, &CurveRow)| first <= 1 && row.step == first + index;
@@ -265,7 +260,7 @@ fn without_gap(steps: &[CurveRow]) -> &[CurveRow] {
 
 fn removable(steps: &[CurveRow], judge: Judge, which: RuleKind) -> Option<Removable> {
     steps.iter().find(|row| row.masked > 0 && judge.can_tell(which, *row))?;
-    // The rule looks at `p_value`; here that is the one which counts.
+    // the rule reads `p_value`, which must be the p-value that decides
     let counted = |row: &CurveRow| CurveRow { p_value: judge.criterion.p_value(row), ..row.clone() };
     let counted: Vec<_> = steps.iter().map(counted).collect();
     let last = judge.rule(which).last_accepted(&counted).map(|last| last.step);
@@ -283,7 +278,7 @@ fn removable(steps: &[CurveRow], judge: Judge, which: RuleKind) -> Option<Remova
     })
 }
 
-/// Percentiles 2.5 and 97.5 of the share, from how often the walk along the curve got to each step.
+/// Returns percentiles 2.5 and 97.5 of the share, from how often walks on resamples reached each step.
 fn spread(steps: &[CurveRow], judge: Judge, which: RuleKind) -> Option<(f64, f64)> {
     let reached = |row: &CurveRow| match which {
         RuleKind::Dispensable => row.reached_dispensable,
@@ -294,18 +289,15 @@ fn spread(steps: &[CurveRow], judge: Judge, which: RuleKind) -> Option<(f64, f64
     let end = |least: f64| {
         walked.iter().take_while(|(_, reached)| *reached > least).last().map_or(0.0, |(row, _)| share(row))
     };
-    // of 1,000 walks 975 get to the one, and 26 to the other
+    // of 1,000 walks 975 reach the lower end, and 26 the upper
     (!walked.is_empty()).then(|| (end(0.9745), end(0.0255)))
 }
 
 impl Series {
-    /// The largest share of heads that can go by one rule; of several runs the median, if all of them say.
+    /// Returns the largest share of heads that can be masked by one rule; the median over random rankings if all of them can tell.
     ///
-    /// Going up the steps, this is the last one before the first that the rule does not accept; a later one that it would
-    /// accept again does not count. A step that is missing or was not tested proves nothing and ends the climb. `None` if
-    /// no step could tell.
-    ///
-    /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
+    /// It ends before the first rejected, missing or untested step; later steps do not count. `None` if no step can tell, and for swaps
+    /// with a loss: they use one number of heads, which tells nothing about fewer.
     pub fn removable(&self, judge: Judge, which: RuleKind) -> Option<Removable> {
         let is_swap = self.curve.order == Order::Swap;
         let of_run = |steps: &Vec<CurveRow>| {
@@ -328,8 +320,7 @@ impl Series {
         })
     }
 
-    /// The share with a loss within the margin and its interval, which is that of the score at each step by itself; none of
-    /// several runs, or where no step was tested.
+    /// Returns the share with a loss within the margin, with its interval from each step's; `None` for several curves or without tests.
     pub fn tolerable(&self, judge: Judge) -> Option<Tolerable> {
         let [steps] = &self.runs[..] else { return None };
         let low = self.removable(judge, RuleKind::Dispensable)?.percent;
@@ -341,12 +332,12 @@ impl Series {
         Some(Tolerable { percent, low, high: before(&|row| judge.verdict(row) != Some(Verdict::Needed)) })
     }
 
-    /// The step nearest to `percent`, if one is near; of several runs that of the first.
+    /// Returns the step closest to `percent`, if it is near; the first of several curves.
     pub fn nearest(&self, percent: f64) -> Option<&CurveRow> {
         nearest(self.runs.iter().flatten(), share, percent)
     }
 
-    /// Share and score of the step nearest to `percent`, if one is near; of several runs the median score at the same step.
+    /// Returns share and score of the step closest to `percent`, if it is near; the score is the median over random rankings.
     pub fn score_at(&self, percent: f64) -> Option<(f64, f64)> {
         let nearest = self.nearest(percent)?;
         let same = self.runs.iter().flatten().filter(|row| row.masked == nearest.masked);
@@ -356,7 +347,7 @@ impl Series {
     }
 }
 
-/// Median of values in ascending order; `None` without values.
+/// Returns the median of ascending values; `None` without values.
 pub fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = sorted.get(middle)?;

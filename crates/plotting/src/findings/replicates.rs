@@ -1,5 +1,5 @@
-//! Single heads in several runs of one recipe, which differ in their seed. Only runs that start from one checkpoint can be compared head
-//! by head; of models that are trained from scratch, counts and sorted effects are compared.
+//! Single heads in several runs of one recipe with different seeds. Only runs that start from one checkpoint can be compared head by head;
+//! for models trained from scratch, counts and sorted effects are compared.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -19,19 +19,19 @@ use crate::findings::results::Results;
 use crate::findings::segments::stored_if_there;
 use crate::findings::source::{ResultFile, experiment};
 
-/// Name of the folder of a replicate before its number.
+/// Name of a run's folder, before its number.
 pub(crate) const FOLDER: &str = "replicate-";
 
-/// The same sweep over the heads of each replicate.
+/// A sweep over all heads for each run.
 #[derive(Debug)]
 pub struct Replicates {
-    /// At least two sweeps in the order of the replicates; the first is the subject's own.
+    /// At least two sweeps in run order; the first is from the setup's own run.
     pub sweeps: Vec<Ablations>,
-    /// Pruning curves, where they were measured and read.
+    /// Pruning curves, if measured and read.
     curves: Vec<Pruning>,
 }
 
-/// Shares of the heads of one replicate that can go, in percent.
+/// Shares of the heads that can be masked in one run, in percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shares {
     /// Shown dispensable.
@@ -56,7 +56,7 @@ impl Shares {
 pub struct HeadInAll {
     /// The head.
     pub head: HeadId,
-    /// In the order of the runs, score with the head masked minus that of the full model.
+    /// Score with the head masked minus score of the full model, in run order.
     pub changes: Vec<f64>,
     /// Verdicts in the order of the runs; `None` if not tested.
     pub verdicts: Vec<Option<Verdict>>,
@@ -67,16 +67,16 @@ pub struct HeadInAll {
 pub struct Needed {
     /// Heads that some run needs.
     pub in_some: usize,
-    /// Heads of these that all runs need.
+    /// Heads among these that all runs need.
     pub in_all: usize,
-    /// Heads of these that are undecided in another run.
+    /// Heads among these that are undecided in another run.
     pub undecided_in_some: usize,
-    /// Heads of these that are dispensable in another run.
+    /// Heads among these that are dispensable in another run.
     pub dispensable_in_some: usize,
 }
 
 impl Needed {
-    /// Counts heads over so many runs.
+    /// Counts heads over this number of runs.
     pub fn of(heads: &[HeadInAll], runs: usize) -> Self {
         let needed = || heads.iter().filter(|head| head.count(Verdict::Needed) > 0);
         let with = |verdict| needed().filter(|head| head.count(verdict) > 0).count();
@@ -89,17 +89,17 @@ impl Needed {
     }
 }
 
-/// What the heads of one attention type have in common across runs that start from one checkpoint.
+/// Agreement on the heads of one attention type across runs that start from one checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// Correlation of the effects; `None` if it is undefined.
     pub agreement: Option<Agreement>,
-    /// Test of each head, in their order, for whether its effect differs between runs.
+    /// Tests for each head whether its effect differs between runs.
     pub heterogeneity: Vec<Heterogeneity>,
 }
 
 impl HeadInAll {
-    /// Heads of a type in sweeps over the same heads, in their order.
+    /// Returns the heads of a type in sweeps over equal heads, in row order.
     pub fn of_type(sweeps: &[Ablations], attention: Attention, judge: Judge) -> Vec<Self> {
         let families: Vec<_> = sweeps.iter().map(|sweep| sweep.family(attention)).collect();
         let of = |place: usize| {
@@ -113,31 +113,30 @@ impl HeadInAll {
         (0..families[0].len()).map(of).collect()
     }
 
-    /// Mean change.
+    /// Returns the mean change.
     pub fn mean(&self) -> f64 {
         self.changes.iter().sum::<f64>() / self.changes.len() as f64
     }
 
-    /// Smallest and greatest change.
+    /// Returns the minimum and maximum change.
     pub fn range(&self) -> (f64, f64) {
         extent(self.changes.iter().copied())
     }
 
-    /// The verdict on which all runs agree, or else undecided; `None` if the first was not tested.
+    /// Returns the verdict on which all runs agree, otherwise undecided; `None` if the first run was not tested.
     pub fn agreed(&self) -> Option<Verdict> {
         let first = self.verdicts[0]?;
         Some(if self.count(first) == self.verdicts.len() { first } else { Verdict::Undecided })
     }
 
-    /// Number of runs with this verdict.
+    /// Returns the number of runs with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.verdicts.iter().filter(|found| **found == Some(verdict)).count()
     }
 }
 
 impl Replicates {
-    /// Reads the same sweep of all replicates of a subject, whose own is `file`, and their pruning curves; `None` if no other one has
-    /// it.
+    /// Reads the sweeps and pruning curves of all runs of a setup, whose own sweep is `file`; `None` without sweeps of other runs.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         let Some(mut found) = Self::beside(Results::read(file)?)? else { return Ok(None) };
         let own = &found.sweeps[0].file;
@@ -150,7 +149,7 @@ impl Replicates {
         Ok(Some(found))
     }
 
-    /// The same without pruning curves, of a subject whose own sweep is read.
+    /// Like [`read`](Self::read), without pruning curves, for a setup whose own sweep has been read.
     pub fn beside(first: Ablations) -> Result<Option<Self>> {
         let own = first.file.clone();
         let mut sweeps = vec![first];
@@ -163,12 +162,12 @@ impl Replicates {
         Ok((sweeps.len() > 1).then_some(Self { sweeps, curves: Vec::new() }))
     }
 
-    /// The same of a sweep with which they are shown; `None` also if one cannot be read, which is then left out.
+    /// Returns the runs to show with a sweep; `None` also if one cannot be read, which is then noted.
     pub fn of_sweep(sweep: &Ablations, left_out: &mut LeftOut) -> Option<Self> {
         left_out.keep_if_there(Self::beside(sweep.clone())).flatten()
     }
 
-    /// Pruning curves of the other replicates of a subject.
+    /// Returns the pruning curves of the other runs of a setup.
     pub fn curves(own: &Pruning, left_out: &mut LeftOut) -> Result<Vec<Pruning>> {
         let (own, mut found) = (&own.results.file, Vec::new());
         for curves in of_replicates(own, experiment::PRUNING)? {
@@ -178,18 +177,18 @@ impl Replicates {
         Ok(found)
     }
 
-    /// Shares of the heads that can go by importance, of the replicates whose curve was measured.
+    /// Returns the shares of the heads that can be masked by importance, for the runs with curves.
     pub fn shares(&self, criterion: Criterion) -> Vec<Shares> {
         Self::shares_of(&self.curves, criterion)
     }
 
-    /// The same of these curves.
+    /// Returns the shares for these curves.
     pub fn shares_of<'a>(curves: impl IntoIterator<Item = &'a Pruning>, criterion: Criterion) -> Vec<Shares> {
         let of = |curves: &Pruning| Shares::of(curves, curves.results.judge(criterion));
         curves.into_iter().filter_map(of).collect()
     }
 
-    /// Heads of a type, in their order.
+    /// Returns the heads of a type, in row order.
     pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
         HeadInAll::of_type(&self.sweeps, attention, judge)
     }
@@ -199,8 +198,7 @@ impl Replicates {
         self.sweeps[0].file.kind.is_fine_tuned
     }
 
-    /// Compares the heads of each attention type across runs; empty if the runs do not start from one checkpoint, or if the statistics
-    /// of segments are missing.
+    /// Compares the heads of each type across runs; empty if runs do not start from one checkpoint, or without statistics of segments.
     pub fn comparisons(&self) -> Result<BTreeMap<Attention, Comparison>> {
         if !self.have_same_heads() {
             return Ok(BTreeMap::new());
@@ -208,7 +206,7 @@ impl Replicates {
         let segments = self.sweeps.iter().map(stored_if_there).collect::<Result<Option<Vec<_>>>>()?;
         let Some(segments) = segments else { return Ok(BTreeMap::new()) };
         let of = |attention: Attention| {
-            // the rows of all replicates are of the same heads in the same order
+            // all runs have rows of equal heads in equal order
             let is_own = |(row, _): &(&AblationRow, _)| row.attention == attention;
             let own = |variants| -> Vec<&Segments> {
                 let rows = self.sweeps[0].rows.iter().zip::<&Vec<Segments>>(variants);
@@ -226,7 +224,7 @@ impl Replicates {
     }
 }
 
-/// The files of the replicates that are named as the subject's own, in their order.
+/// Returns the files of other runs with the name of the setup's own file, in run order.
 pub(crate) fn of_replicates(own: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
     let of = |number: usize| {
         let folder = format!("{FOLDER}{number}");
@@ -237,8 +235,7 @@ pub(crate) fn of_replicates(own: &ResultFile, experiment: &str) -> Result<Vec<Re
     numbers(own.path.parent().unwrap_or(Path::new("."))).into_iter().filter_map(of).collect()
 }
 
-/// Results of other trainings that go with a file: those of replicates with the subject's own and, where the subject has none itself, those
-/// of other replicates with a replicate's.
+/// Returns results of all other runs; empty if `file` is of another run than the setup's own and the latter has results.
 pub(crate) fn other_trainings(file: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
     let Some((subject, _)) = file.subject.rsplit_once('/') else { return of_replicates(file, experiment) };
     let folder = file.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
@@ -251,7 +248,7 @@ pub(crate) fn other_trainings(file: &ResultFile, experiment: &str) -> Result<Vec
     Ok(found)
 }
 
-/// Numbers of the replicates that have a folder in that of their subject, in their order.
+/// Returns the numbers of the runs that have a folder in their setup's folder, in ascending order.
 fn numbers(folder: &Path) -> Vec<usize> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |name: String| name.strip_prefix(FOLDER)?.parse().ok().filter(|&number| number > 1);
@@ -261,7 +258,7 @@ fn numbers(folder: &Path) -> Vec<usize> {
     numbers
 }
 
-/// Refuses results of a replicate that differ from the subject's own in more than the model.
+/// Refuses results of a run that differ from the setup's own in more than the model.
 pub(crate) fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
     let difference = match (own.identity(), other.identity()) {
         (Some(own), Some(other)) => {
@@ -274,7 +271,7 @@ pub(crate) fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
     difference.map_or(Ok(()), |difference| Err(no_replicate(own, other, &difference)))
 }
 
-/// Refuses a sweep over other heads, or of a model that one of `sweeps` is of.
+/// Refuses a sweep over other heads, or of a model that is already in `sweeps`.
 fn check_rows(sweeps: &[Ablations], other: &Ablations) -> Result<()> {
     let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
     if names(&sweeps[0]) != names(other) {
@@ -303,7 +300,7 @@ mod tests {
         Replicates::read(file, &mut LeftOut::default())
     }
 
-    /// Reads a setup with a second run, whose signature is changed.
+    /// Reads a setup with a second run, whose signature is edited.
     fn read_changed(change: Change<'_>) -> Result<Option<Replicates>> {
         let other = |identity: &mut Value| {
             identity["subject"] = "tiny-inference/replicate-2".into();
@@ -316,7 +313,7 @@ mod tests {
         read(&folders)
     }
 
-    /// Two trainings with equal rows: each head costs the same in both.
+    /// Each head costs the same in two runs with equal rows.
     #[test]
     fn the_same_sweep_of_other_weights_is_a_replicate() {
         let found = read_changed(&|_| ()).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The rows of one file, whatever they are of.
+//! The rows of one file, whatever its experiment.
 use std::collections::BTreeSet;
 
 use records::{HeadId, Row, StandsFor, TestedRow};
@@ -9,12 +9,12 @@ use crate::findings::metric::Metric;
 use crate::findings::same_model::{self, weights_entry};
 use crate::findings::source::ResultFile;
 
-/// The rows of a result file, of which there is at least one.
+/// The rows of a result file, at least one.
 #[derive(Debug, Clone)]
 pub struct Results<R> {
     /// The file that was read.
     pub file: ResultFile,
-    /// In the order of the file.
+    /// Rows in file order.
     pub rows: Vec<R>,
 }
 
@@ -24,65 +24,64 @@ impl<R: Row> Results<R> {
         Ok(Self { rows: file.rows()?, file })
     }
 
-    /// Reads the file of this name beside another one of the same weights, if it is there.
+    /// Reads a file of another experiment from the same folder; `None` if it does not exist. The weights must be equal.
     pub fn beside_model(file: &ResultFile, name: &str, experiment: &str) -> Result<Option<Self>> {
         same_model::beside(file, name, experiment, &[weights_entry])?.map(Self::read).transpose()
     }
 }
 
 impl<R: TestedRow> Results<R> {
-    /// Metric of the scores.
+    /// Returns the metric of the scores.
     pub fn metric(&self) -> Metric {
         Metric::new(self.rows[0].metric())
     }
 
-    /// Score of the model that the rows are compared with, in the unit of the metric.
+    /// Returns the score that the rows are compared with, in the unit of the metric.
     pub fn base(&self) -> f64 {
         self.rows[0].tests().base
     }
 
-    /// The same by its name: `BLEU 36.05`.
+    /// Returns the base score with its metric: `BLEU 36.05`.
     pub fn described_base(&self) -> String {
         self.metric().described(self.base())
     }
 
-    /// `full model: BLEU 36.05`.
+    /// Returns a line such as `full model: BLEU 36.05`.
     pub fn base_line(&self) -> String {
         format!("full model: {}", self.described_base())
     }
 
-    /// Criteria for heads that matter and heads that can go.
+    /// Returns the criteria for needed and dispensable heads.
     pub fn judge(&self, criterion: Criterion) -> Judge {
         Judge::new(&self.metric(), self.file.testing(), criterion)
     }
 
-    /// Model of the paper that they stand beside: the one that their subject stands for, if they are scored alike.
+    /// Returns the model of the paper that these results can be compared with: the one that the setup stands for, if the metrics agree.
     pub fn beside(&self) -> Option<StandsFor> {
         self.file.kind.stands_for.filter(|beside| beside.metric() == self.rows[0].metric())
     }
 }
 
-/// Each once, in their order: types of attention as in the paper.
+/// Returns each value once, in ascending order; attention types in the order of the paper.
 pub fn distinct<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Number of layers that heads span, and of heads in a layer.
+/// Returns the number of layers, and the maximum number of heads in a layer.
 pub fn extent(heads: impl IntoIterator<Item = HeadId>) -> (usize, usize) {
     heads
         .into_iter()
         .fold((0, 0), |(layers, most), head| (layers.max(head.layer_number()), most.max(head.head_number())))
 }
 
-/// A part of some heads, in percent.
 pub(crate) fn percent(part: usize, heads: usize) -> f64 {
     100.0 * part as f64 / heads as f64
 }
 
-/// A row is near a share of the heads if its own lies no further away, in percentage points.
+/// Maximum distance of a row from a requested share of the heads, in percentage points.
 const NEAR: f64 = 5.0;
 
-/// The row whose share of the heads, in percent, is nearest to this one, if one is near; of equals the first.
+/// Returns the row whose share of the heads, in percent, is closest to `percent`, if it is near; the first of several.
 pub(crate) fn nearest<'a, T: 'a>(
     rows: impl IntoIterator<Item = &'a T>,
     share: fn(&T) -> f64,
@@ -93,7 +92,7 @@ pub(crate) fn nearest<'a, T: 'a>(
     near.min_by(|one, other| distance(one).total_cmp(&distance(other)))
 }
 
-/// The ends of the 95 % interval of a row's score, if it was tested.
+/// Returns the 95% interval of a row's score; `None` if it was not tested.
 pub fn interval(row: &impl TestedRow) -> Option<(f64, f64)> {
     let (base, (low, high)) = (row.tests().base, row.delta_interval()?);
     Some((base + low, base + high))

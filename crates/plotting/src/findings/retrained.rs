@@ -1,5 +1,4 @@
-//! Pruning curves of models that were trained further without the heads of each step: the rows of `prune-and-retrain`, beside those of
-//! `iterative-prune` (no such curves are in the papers).
+//! Pruning curves of models fine-tuned at each step: the rows of `prune-and-retrain`. The papers have no such curves.
 use std::collections::BTreeMap;
 
 use records::{CurveRow, Repair, Scope};
@@ -10,23 +9,21 @@ use crate::findings::results::{Results, distinct};
 use crate::findings::same_model::{self, model_entries};
 use crate::findings::source::{ResultFile, experiment};
 
-/// The curves after training and, where they are there, those of the model as it was.
+/// Curves after fine-tuning, and those without it if they were measured.
 #[derive(Debug)]
 pub struct Retrained {
-    /// Curves of the models that were trained further, one for each step, compared with step 0 of the curve, which was trained as long
-    /// with all heads. Not tested where no statistics of segments are stored.
+    /// Curves of models fine-tuned at each step, compared with step 0, the fine-tuned baseline; untested without statistics of segments.
     pub after: Pruning,
-    /// Score of the model that all steps begin with.
+    /// Score of the model that every step starts from.
     pub base: f64,
-    /// Curves of the model that all steps begin with; absent where `iterative-prune` was not run.
+    /// Curves of the model that every step starts from; `None` if `iterative-prune` was not run.
     pub before: Option<Pruning>,
-    /// Number of updates that each step is trained further for.
+    /// Updates of fine-tuning per step.
     pub updates: usize,
 }
 
 impl Retrained {
-    /// Reads a file of `prune-and-retrain` and that of `iterative-prune` beside it, which is left out if it is of another model
-    /// or test set, and each of its curves that masks other heads at the same step.
+    /// Reads `prune-and-retrain` and the corresponding `iterative-prune`, whose curves are left out if model, test set or heads differ.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let results = Results::<CurveRow>::read(file)?;
         let (base, updates) = (results.base(), results.rows.iter().filter_map(|row| row.updates).max());
@@ -54,18 +51,18 @@ impl Retrained {
         Ok(Self { after, base, before, updates })
     }
 
-    /// The same curve of the model as it was.
+    /// Returns the corresponding curve without fine-tuning.
     pub fn untrained(&self, series: &Series) -> Option<&Series> {
         self.before.as_ref()?.series.iter().find(|other| other.curve == series.curve)
     }
 
-    /// Sets of heads that can be closed.
+    /// Returns the sets of heads that are pruned.
     pub fn scopes(&self) -> Vec<Scope> {
         distinct(self.after.series.iter().map(|series| series.curve.attention))
     }
 }
 
-/// `true` if a curve of the model as it was masks the heads that are closed at the same steps.
+/// `true` if a curve without fine-tuning masks the heads that are closed at the same steps.
 fn has_same_heads(before: &Series, after: &Pruning) -> bool {
     let step = |row: &CurveRow| (row.order_seed, row.masked);
     let same = after.series.iter().filter(|series| series.curve == before.curve);

@@ -1,13 +1,13 @@
-//! `true` if results that are drawn together are of the same model.
+//! Checks that results drawn together come from the same model.
 use records::Identity;
 
 use crate::findings::error::{Result, faulty};
 use crate::findings::source::ResultFile;
 
-/// An entry of a signature, if it has one: its name and its value.
+/// Name and value of an entry in a signature; `None` if the signature lacks it.
 pub(crate) type Entry = (&'static str, Option<String>);
 
-/// Model and test set.
+/// Returns the entries for model and test set.
 pub(crate) fn model_entries(identity: &Identity) -> Vec<Entry> {
     let test_set = [
         ("split", Some(identity.split.clone()).filter(|split| !split.is_empty())),
@@ -17,17 +17,17 @@ pub(crate) fn model_entries(identity: &Identity) -> Vec<Entry> {
     test_set.into_iter().chain(weights_entry(identity)).collect()
 }
 
-/// The model alone.
+/// Returns the entry for the model alone.
 pub(crate) fn weights_entry(identity: &Identity) -> Vec<Entry> {
     vec![("weights", identity.weights.clone())]
 }
 
-/// `true` if the signatures of two files do not say that they are of models with other weights.
+/// `true` unless the signatures of two files name different weights.
 pub fn may_have_same_weights(first: &ResultFile, second: &ResultFile) -> bool {
     difference(first, second, &[weights_entry]).is_none()
 }
 
-/// Results of `experiment` beside others, if `<name>.csv` is there.
+/// Returns the results of `experiment` in `<name>.csv` of the same folder; `None` if there is no such file.
 pub(crate) fn beside(
     file: &ResultFile,
     name: &str,
@@ -48,8 +48,7 @@ pub(crate) fn beside(
     }
 }
 
-/// The first of these entries of two signatures that should be the same and is not, as a sentence on the second file. What one
-/// of the two does not name is not compared.
+/// Describes the first entry that differs between two signatures, as seen from the second file. Entries that either lacks are not compared.
 pub(crate) fn difference(
     first: &ResultFile,
     second: &ResultFile,

@@ -1,4 +1,4 @@
-//! The segments that change most with one head masked, from the stored statistics of a sweep.
+//! Finds the segments that change most when one head is masked, from the stored statistics of a sweep.
 use std::collections::BTreeMap;
 
 use records::{AblationRow, BASE, Blocks, HeadId, Row};
@@ -12,21 +12,21 @@ use crate::findings::error::{Error, Result, no_segments, within};
 use crate::findings::metric::Metric;
 use crate::findings::results::Results;
 
-/// As many segments of a head are named.
+/// Maximum number of segments per head.
 const MOST: usize = 5;
 
-/// Change of one segment by masking one head.
+/// Change of one segment caused by masking one head.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentChange {
-    /// Place in the split, counted from 1.
+    /// Position in the split, counted from 1.
     pub segment: usize,
-    /// Improvement of the segment without the head; below 0 it is worse.
+    /// Improvement of the segment's score with the head masked; negative if it gets worse.
     pub gain: f64,
-    /// The change in words: `100.0 to 45.2`; of classes that were predicted, `right to wrong`.
+    /// The change in words: `100.0 to 45.2`; `right to wrong` for predicted classes.
     pub words: String,
 }
 
-/// For each head the segments that change most, those that get worse first where two change alike.
+/// Returns the segments that change most for each head; of equal changes, losses come first.
 pub fn most_changed(sweep: &Ablations) -> Result<BTreeMap<HeadId, Vec<SegmentChange>>> {
     let none = || no_segments(&sweep.file);
     let (base, masked) = stored(sweep, none)?;
@@ -35,8 +35,7 @@ pub fn most_changed(sweep: &Ablations) -> Result<BTreeMap<HeadId, Vec<SegmentCha
     Ok(sweep.rows.iter().zip(masked).map(of).collect())
 }
 
-/// Stored segments beside a file: of the model that its rows are compared with, and of each row; `none` is the
-/// error where nothing is.
+/// Returns the stored segments of the full model and of each row; `none` makes the error if nothing is stored.
 pub fn stored<R: Row>(
     Results { file, rows }: &Results<R>,
     none: impl Fn() -> Error,
@@ -52,7 +51,7 @@ pub fn stored<R: Row>(
     Ok((base, rows.iter().map(of).collect::<Result<_>>()?))
 }
 
-/// The same; `None` if nothing is stored.
+/// Like [`stored`], but returns `None` if nothing is stored.
 pub fn stored_if_there<R: Row>(results: &Results<R>) -> Result<Option<(Segments, Vec<Segments>)>> {
     match stored(results, || no_segments(&results.file)) {
         Err(Error::NotMeasured(_)) => Ok(None),
@@ -60,7 +59,7 @@ pub fn stored_if_there<R: Row>(results: &Results<R>) -> Result<Option<(Segments,
     }
 }
 
-/// Of each segment that differs: BLEU of the segment alone, nats of the whole segment, log-odds of the right choice, or whether the class is the right one.
+/// Returns the change of each segment that differs: BLEU, total nats, log-odds of the right choice, error, or right or wrong class.
 fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentChange> {
     let score = |segments: &Segments, place: usize| match segments {
         Segments::Bleu(segments) => Segments::Bleu(vec![segments[place]]).score().unwrap_or(0.0),
@@ -94,7 +93,6 @@ fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentCh
     (0..base.len().min(masked.len())).filter(differs).map(change).collect()
 }
 
-/// The greatest changes, in the order of their size.
 fn largest(mut changes: Vec<SegmentChange>) -> Vec<SegmentChange> {
     let size = |change: &SegmentChange| change.gain.abs();
     changes.sort_by(|one, other| {
@@ -112,7 +110,7 @@ mod tests {
     use stats::bleu::BleuStatistics;
     use stats::classification::{ClassificationMetric, Outcome};
 
-    /// Of four classes one gets wrong, one right, one stays wrong as another class, and one stays right.
+    /// Of four classes, one becomes wrong, one becomes right, one stays wrong as another class, and one stays right.
     #[test]
     fn what_gets_wrong_stands_before_what_gets_right() {
         let of = |predicted: [usize; 4]| {
@@ -125,7 +123,7 @@ mod tests {
         assert_eq!(words, [(2, "right to wrong"), (1, "wrong to right"), (3, "wrong to wrong")]);
     }
 
-    /// A hypothesis without a word in common scores 0, an equal one 100.
+    /// A hypothesis without a common word scores 0, an identical one 100.
     #[test]
     fn segments_are_scored_one_by_one() {
         let of = |correct: [[u32; 4]; 2]| {

@@ -1,4 +1,4 @@
-//! Result files: which of them are there, and which are meant.
+//! Finds result files: the one that was asked for, or all that exist.
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::findings::error::{Error, Result, command, faulty, no_results, unreada
 use crate::findings::replicates::of_replicates;
 use crate::findings::subject_file::{SubjectFile, SubjectKind};
 
-/// Names of experiments, which their files begin with.
+/// Names of experiments, with which the names of their files begin.
 #[expect(missing_docs, reason = "each is named after what it measures")]
 pub mod experiment {
     pub const AUDIT: &str = heads::experiment::AUDIT.name;
@@ -29,41 +29,41 @@ pub mod experiment {
     pub const SPEED: &str = heads::experiment::SPEED_BENCH.name;
     pub const SWEEP: &str = heads::experiment::ABLATE_ONE.name;
     pub const TRAINING: &str = heads::experiment::TRAIN_SUBJECT.name;
-    /// Name of the file of that.
+    /// File name of the training log.
     pub const TRAINING_LOG: &str = "training";
 }
 
-/// Folders to read.
+/// Folders to read from.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Folders {
-    /// Folder with the results of all subjects
+    /// Folder with the results, which has a folder for each setup
     #[arg(long, value_name = "FOLDER", default_value = "results")]
     pub results: PathBuf,
 
-    /// Folder with the files that describe subjects, which say whose published numbers stand beside theirs
+    /// Folder with the setup files, which name the published numbers to compare with
     #[arg(long, value_name = "FOLDER", default_value = "experiments")]
     pub experiments: PathBuf,
 }
 
-/// Request for one result file, or for the results of a subject on a split, or its standard files.
+/// Request for a result file by path, or for the results of a setup.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// One file, whatever its name.
+    /// One file with any name.
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Folder of the files of subjects.
+        /// Folder of the setup files.
         experiments: PathBuf,
     },
-    /// Results of a subject.
+    /// Results of a setup.
     Subject {
-        /// Its name, a folder in the results.
+        /// Name of the setup, which is also its folder.
         subject: String,
-        /// The folder with the results of all subjects.
+        /// Folder with the results of all setups.
         results: PathBuf,
-        /// Facts that its file states of all its results.
+        /// Facts from the setup file that apply to all its results.
         kind: SubjectKind,
-        /// Split that was scored; any if absent.
+        /// Split of the scores; `None` for any.
         split: Option<String>,
     },
 }
@@ -73,45 +73,44 @@ pub enum Source {
 pub struct ResultFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// The subject of its results.
+    /// Setup of the results.
     pub subject: String,
-    /// The signature beside it.
+    /// Signature stored next to the file.
     pub signature: Option<Signature>,
-    /// Facts that the file of its subject states of all its results.
+    /// Facts from the setup file that apply to all its results.
     pub kind: SubjectKind,
     experiment: String,
-    /// Addition of its name to that of the standard file, such as `first-500`; empty for the latter.
+    /// What the file name adds to the standard name, such as `first-500`; empty for the standard file.
     addition: String,
     is_torn: bool,
 }
 
 impl Folders {
-    /// The same, but where `subject` is the path of a file that describes one, such files are where that is.
+    /// Returns the folders, with the folder of setup files taken from `subject` if that is the path of a setup file.
     pub fn beside(&self, subject: &str) -> Self {
         let path = Path::new(subject).parent().filter(|_| subject.ends_with(".toml"));
         let beside = path.filter(|folder| !folder.as_os_str().is_empty());
         Self { experiments: beside.unwrap_or(&self.experiments).to_owned(), ..self.clone() }
     }
 
-    /// Facts that the file of a subject states of all its results.
+    /// Returns the facts from a setup file that apply to all its results.
     pub fn kind(&self, subject: &str) -> SubjectKind {
         SubjectFile::read(&self.experiments, subject).kind
     }
 }
 
 impl Source {
-    /// The standard files of a subject.
+    /// Returns a request for the standard files of a setup.
     pub fn subject(folders: &Folders, subject: &str) -> Self {
         Self::of_kind(folders, subject, folders.kind(subject))
     }
 
-    /// The same of a subject whose file has been read.
+    /// Like [`Source::subject`], for a setup whose file has been read.
     pub fn of_kind(folders: &Folders, subject: &str, kind: SubjectKind) -> Self {
         Self::Subject { subject: subject.to_owned(), results: folders.results.clone(), kind, split: None }
     }
 
-    /// The file that holds the results of `experiment`: the one that was named, or the subject's standard one or, where
-    /// that is not there, that of the run over most segments.
+    /// Returns the file of `experiment`: the one that was named, or else the setup's standard file, or the one with most segments.
     pub fn one(&self, experiment: &str) -> Result<ResultFile> {
         let (subject, results, kind, split) = match self {
             Self::File { path, experiments } => return ResultFile::named(path, experiment, experiments),
@@ -119,7 +118,7 @@ impl Source {
         };
         let folder = folder(results, subject, experiment)?;
         let own = split.map(|split| format!("{experiment}-{split}"));
-        // Least first: greatest number of segments, then those that are not named after the split.
+        // lowest first: most segments, then files that are not named after the split
         let by_size = |name: String| {
             let as_named = own.as_ref().and_then(|own| Some((size(&name, own)?, true)));
             let (size, is_named) = as_named.or_else(|| Some((size(&name, experiment)?, false)))?;
@@ -137,7 +136,7 @@ impl Source {
         Err(no_results(folder.join(name), experiment, subject))
     }
 
-    /// The same or, where the subject's own training has none, that of the first replicate that has.
+    /// Like [`Source::one`], but falls back to the first other run with results if the setup's own run has none.
     pub fn of_a_training(&self, experiment: &str) -> Result<ResultFile> {
         let own = self.one(experiment);
         let (Err(Error::NotMeasured(_)), Self::Subject { subject, results, kind, .. }) = (&own, self) else {
@@ -148,7 +147,7 @@ impl Source {
         of_replicates(&missing, experiment)?.into_iter().next().map_or(own, Ok)
     }
 
-    /// The folder of what is drawn of a file: that of its subject, also for results of a replicate.
+    /// Returns the folder for drawings of a file: that of its setup, also for results of another run.
     pub fn figures(&self, file: &ResultFile) -> PathBuf {
         match self {
             Self::File { .. } => file.path.with_file_name("figures"),
@@ -156,7 +155,7 @@ impl Source {
         }
     }
 
-    /// All files with results of `experiment` on the split, or on any, shortest names first; there may be none.
+    /// Returns all files with results of `experiment` on the requested split, shortest names first.
     pub fn all(&self, experiment: &str) -> Result<Vec<ResultFile>> {
         let (subject, results, kind, split) = match self {
             Self::File { path, experiments } => {
@@ -175,7 +174,7 @@ impl Source {
         names.sort_by_key(|name| (name.len(), name.clone()));
         let file = |name| ResultFile::of(folder.join(name), subject, experiment, kind);
         let mut files = names.into_iter().map(file).collect::<Result<Vec<_>>>()?;
-        // Results of other kinds of ablation stand beside those with zeros, and are shown where kinds are compared.
+        // files of other kinds of ablation are only shown where kinds are compared
         files.retain(|file| file.ablation().is_empty());
         files.retain(|file| split.is_none_or(|split| file.split() == Some(split)));
         Ok(files)
@@ -183,8 +182,7 @@ impl Source {
 }
 
 impl ResultFile {
-    /// A file of a subject, but not one of a shard. A signature that cannot be read is named by [`rows`](Self::rows), so that it
-    /// hides no other file.
+    /// Returns a file of a setup and refuses shards. [`rows`](Self::rows) reports an unreadable signature, so that it hides no other file.
     pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str, kind: SubjectKind) -> Result<Self> {
         let signature = Signature::read(&Signature::path_beside(&path)).unwrap_or(None);
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
@@ -204,7 +202,7 @@ impl ResultFile {
         Self::of(path, &self.subject, experiment, self.kind)
     }
 
-    /// A file that was named, which must be of this experiment.
+    /// Returns a file given by path, which must belong to this experiment.
     fn named(path: &Path, experiment: &str, experiments: &Path) -> Result<Self> {
         let folder = path.parent().and_then(Path::file_name);
         let folder = folder.map_or("results".to_owned(), |name| name.to_string_lossy().into_owned());
@@ -224,22 +222,22 @@ impl ResultFile {
         })
     }
 
-    /// `true` if its name is this one, or begins with it.
+    /// `true` if the file name is `stem`, with or without an addition.
     pub(crate) fn is_named(&self, stem: &str) -> bool {
         is_of(stem, &file_name(&self.path))
     }
 
-    /// The same whose standard name is `stem`.
+    /// Sets the standard name, to which the file name adds something.
     pub(crate) fn with_standard(self, stem: &str) -> Self {
         Self { addition: addition(&self.path, stem), ..self }
     }
 
-    /// The same of another experiment than its name says.
+    /// Sets the experiment that the file belongs to, if its name differs.
     pub fn with_experiment(self, experiment: &str) -> Self {
         Self { experiment: experiment.to_owned(), ..self }
     }
 
-    /// Its checked rows; those that were copied here from another subject are refused.
+    /// Returns the checked rows; refuses rows copied from another setup.
     pub fn rows<R: Row>(&mut self) -> Result<Vec<R>> {
         self.check()?;
         let own = &self.subject;
@@ -255,7 +253,7 @@ impl ResultFile {
         Ok(checked.rows)
     }
 
-    /// Of several files of the same, that over most segments.
+    /// Keeps, among files with equal `same`, the one with most segments.
     pub(crate) fn largest<T: PartialEq>(all: &[Self], same: impl Fn(&Self) -> Option<T>) -> Vec<Self> {
         let segments = |file: &Self| file.limit().unwrap_or(usize::MAX);
         let is_larger =
@@ -265,25 +263,24 @@ impl ResultFile {
         all.iter().filter(is_largest).cloned().collect()
     }
 
-    /// Addition to names of files by the kind of ablation, such as `-mean` or `-resample-1`; nothing for zeros.
+    /// Returns the suffix of file names for a kind of ablation, such as `-mean` or `-resample-1`; empty for zero ablation.
     pub(crate) fn ablation(&self) -> String {
         let kind = self.argument("ablation").and_then(serde_json::Value::as_str);
         let draw = self.number("draw").map_or(String::new(), |draw| format!("-{draw}"));
         kind.map_or(String::new(), |kind| format!("-{kind}{draw}"))
     }
 
-    /// A name that stands beside this file as `name` beside the standard one: `table1`, or `table1-first-500` where that is what
-    /// its own name adds.
+    /// Adds this file's addition to a name: `table1`, or `table1-first-500` for a file over the first 500 segments.
     pub fn stem(&self, name: &str) -> String {
         if self.addition.is_empty() { name.to_owned() } else { format!("{name}-{}", self.addition) }
     }
 
-    /// A sentence on the line that is left out of its rows.
+    /// Names the torn last line, which is left out of the rows.
     pub fn torn(&self) -> Option<String> {
         self.is_torn.then(|| format!("the last line of `{}`, which is torn", self.path.display()))
     }
 
-    /// A sentence where the signature cannot vouch for the rows.
+    /// Explains why the signature does not vouch for the rows; `None` if it does.
     pub fn remark(&self) -> Option<String> {
         let name = file_name(&self.path);
         let torn = self.is_torn.then(|| format!("the last line of `{name}` is torn and left out"));
@@ -304,7 +301,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Addition of a name to a stem, if it is `<stem>.csv` or `<stem>-<addition>.csv`.
+/// Returns the addition in `<stem>.csv` or `<stem>-<addition>.csv`.
 fn rest<'a>(stem: &str, name: &'a str) -> Option<&'a str> {
     let rest = name.strip_suffix(".csv")?.strip_prefix(stem)?;
     (rest.is_empty() || rest.starts_with('-')).then(|| rest.trim_start_matches('-'))
@@ -314,27 +311,27 @@ pub(crate) fn is_of(stem: &str, name: &str) -> bool {
     rest(stem, name).is_some()
 }
 
-/// The number of segments in `<stem>-sample-<N>.csv` or `<stem>-first-<N>.csv`; the maximum for `<stem>.csv`.
+/// Returns the number of segments in `<stem>-sample-<N>.csv` or `<stem>-first-<N>.csv`; the maximum for `<stem>.csv`.
 fn size(name: &str, stem: &str) -> Option<usize> {
     let rest = rest(stem, name)?;
     let limit = || rest.strip_prefix("sample-").or_else(|| rest.strip_prefix("first-"));
     if rest.is_empty() { Some(usize::MAX) } else { limit()?.parse().ok() }
 }
 
-/// The file's stem without `standard`, where it starts with that.
+/// Returns the addition to the standard name, or the whole stem if the name does not begin with it.
 fn addition(path: &Path, standard: &str) -> String {
     let name = file_name(path);
     rest(standard, &name).unwrap_or(name.strip_suffix(".csv").unwrap_or(&name)).to_owned()
 }
 
-/// Names of the files in a folder, but for those of shards, which are parts of results.
+/// Returns the file names in a folder, without shards.
 pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
     let entries = std::fs::read_dir(folder).map_err(unreadable(folder))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| !is_shard(Path::new(name))).collect())
 }
 
-/// The folder of a subject, if it is there; `experiment` would make it.
+/// Returns the folder of a setup; fails with advice to run `experiment` if it does not exist.
 pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
     if !is_plain_name(subject) {
         let what = "is not the name of a setup: it is the name of a folder in the results, such as";
@@ -352,20 +349,20 @@ pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf
     Ok(folder)
 }
 
-/// The name of a subject, by itself or as that of the file which describes it.
+/// Returns the name of a setup, given by name or by the path of its file.
 pub fn subject_named(text: &str) -> &str {
     let file = text.strip_suffix(".toml").and_then(|path| path.rsplit(['/', '\\']).next());
     file.unwrap_or(text)
 }
 
-/// `true` if a name from a file or an argument can be part of a file's name and of nothing else.
+/// `true` if a name from a file or an argument is safe as a part of a file name.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('.')
         && !name.contains(|c: char| "/\\:".contains(c) || c.is_control())
 }
 
-/// Names of the folders in `results` that can be subjects, sorted; none if it does not exist.
+/// Returns the sorted names of the setups in `results`; empty if the folder does not exist.
 pub fn subjects(results: &Path) -> Result<Vec<String>> {
     let entries = match std::fs::read_dir(results) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! Speed of a model with all its heads and without some: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
+//! Speed of the full model and of models with heads removed: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
 use std::path::Path;
 
 use records::{Signature, SpeedRow};
@@ -9,11 +9,11 @@ use crate::findings::results::Results;
 use crate::findings::same_model::may_have_same_weights;
 use crate::findings::source::{ResultFile, experiment, is_of, names};
 
-/// Speed of a model with all its heads and without some.
+/// Speed of the full model and of models with heads removed.
 pub type Speed = Results<SpeedRow>;
 
 impl Speed {
-    /// Reads a file of `speed-bench`. Its limit counts only where the split has more segments.
+    /// Reads a file of `speed-bench`; drops its limit on segments if the split has no more.
     pub fn of_file(file: ResultFile) -> Result<Self> {
         let mut speed = Self::read(file)?;
         if let Some(Signature { identity, .. }) = &mut speed.file.signature {
@@ -23,12 +23,12 @@ impl Speed {
         Ok(speed)
     }
 
-    /// The speed beside that of a file, with the mean contexts of the removed heads folded into biases, where that was timed too.
+    /// Returns the speed with the mean outputs of removed heads folded into biases, if it was measured.
     pub fn folded(file: &ResultFile) -> Result<Option<Self>> {
         other_kind(file, "mean", experiment::SPEED, &mut None)?.map(Self::of_file).transpose()
     }
 
-    /// All speeds of the model behind a file that were timed by scoring segments, in whatever order heads were removed.
+    /// Returns all speeds of the model that were timed by scoring segments, in any order of removal.
     pub fn all_of_model(file: &ResultFile) -> Result<Vec<Self>> {
         let folder = file.path.parent().unwrap_or(Path::new("."));
         let mut names = names(folder)?;
@@ -42,12 +42,12 @@ impl Speed {
         files.map(Self::of_file).collect()
     }
 
-    /// The rows by number of removed heads, each by batch size.
+    /// Returns the rows grouped by number of removed heads.
     pub fn shares(&self) -> impl Iterator<Item = &[SpeedRow]> {
         self.rows.chunk_by(|left, right| left.removed == right.removed)
     }
 
-    /// Unit that is counted, and the mean number of them in a segment.
+    /// Returns the unit that is counted, and a function for its mean number per segment.
     pub fn unit(&self) -> (&'static str, fn(&SpeedRow) -> f64) {
         let tokens = |row: &SpeedRow| row.tokens as f64 / row.segments as f64;
         if self.file.argument("continue_by").is_some() {
@@ -59,12 +59,12 @@ impl Speed {
         }
     }
 
-    /// `true` if this stands beside Table 4 of the paper, which is of BERT alone.
+    /// `true` if results can be compared with Table 4 of the paper, which covers only BERT.
     pub fn is_beside_bert(&self) -> bool {
         self.file.kind.stands_for.is_some_and(|beside| !beside.translates())
     }
 
-    /// `true` if the metric of the signature begins so.
+    /// `true` if the metric in the signature starts with `name`.
     pub fn has_metric(&self, name: &str) -> bool {
         self.file.identity().is_some_and(|identity| identity.metric.starts_with(name))
     }

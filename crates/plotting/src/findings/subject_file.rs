@@ -1,4 +1,4 @@
-//! The file that describes a subject, as far as readers of its results care.
+//! The setup file, as far as readers of its results need it.
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -8,33 +8,33 @@ use serde::de::IgnoredAny;
 
 use crate::findings::replicates::FOLDER;
 
-/// Contents of the file of a subject. All is absent where there is no such file.
+/// Contents of a setup file; empty if the file does not exist.
 #[derive(Debug, Clone, Default)]
 pub struct SubjectFile {
-    /// The file as it is.
+    /// Text of the file.
     pub text: Option<String>,
-    /// One sentence on model and data.
+    /// One sentence on the model and data.
     pub description: Option<String>,
-    /// Facts that readers of any of its results see.
+    /// Facts that apply to all its results.
     pub kind: SubjectKind,
-    /// Fault of a file that is there and could not be read, or not understood.
+    /// Why an existing file could not be read or parsed.
     pub fault: Option<String>,
 }
 
-/// Facts that tables and captions state of all results of a subject.
+/// Facts about a setup that tables and captions state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SubjectKind {
-    /// Model and data whose published numbers stand beside its own.
+    /// Model and data in the paper that its results can be compared with.
     pub stands_for: Option<StandsFor>,
-    /// `true` if its data is made up, made here.
+    /// `true` if its data is synthetic.
     pub is_demo: bool,
-    /// `true` if that is a language, with a grammar.
+    /// `true` if its data is a synthetic language with a grammar.
     pub has_grammar: bool,
-    /// `true` if its runs start from one checkpoint, so that a head is the same head in all of them.
+    /// `true` if all runs start from one checkpoint, so that a head number means the same head in all of them.
     pub is_fine_tuned: bool,
 }
 
-/// The part of the file that counts here; `subject` checks all of it before an experiment.
+/// The keys that matter here; the crate `subject` checks the whole file before an experiment.
 #[derive(Deserialize)]
 struct File {
     description: Option<String>,
@@ -50,7 +50,7 @@ struct Data {
 }
 
 impl SubjectFile {
-    /// Reads `<subject>.toml` in the folder of experiments.
+    /// Reads `<subject>.toml` in the folder of setup files.
     pub fn read(experiments: &Path, subject: &str) -> Self {
         let path = durable::bundled(&experiments.join(format!("{subject}.toml")));
         let text = match durable::open_regular(&path).and_then(io::read_to_string) {
@@ -78,7 +78,7 @@ impl SubjectFile {
 }
 
 impl SubjectKind {
-    /// The name of a subject as a reader should see it, and the number of its training where that is a further one.
+    /// Returns the displayed name of a setup, with the number of its run if that is not the first.
     pub fn shown(self, subject: &str) -> String {
         let (name, training) = match subject.split_once('/') {
             Some((name, folder)) => (name, format!(", training {}", folder.trim_start_matches(FOLDER))),

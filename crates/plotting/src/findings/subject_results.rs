@@ -1,4 +1,4 @@
-//! All that was measured on one subject.
+//! All results of one setup.
 use std::collections::BTreeMap;
 
 use records::{BASE, Blocks, HeadId, TrainingRow};
@@ -24,12 +24,12 @@ use crate::findings::source::{Folders, ResultFile, Source, experiment};
 use crate::findings::subject_file::SubjectKind;
 use crate::findings::time::Time;
 
-/// All that was measured on one subject; of best heads those that were chosen on each split, a file of gates for each set of heads
-/// with gates. From `others` on it is read by [`SubjectResults::read_heads`].
+/// All results of one setup. `best` has an entry per split that heads were chosen on, `gates` one per set of heads with gates.
+/// [`SubjectResults::read_heads`] reads the fields from `others` on.
 #[derive(Debug, Default)]
 #[expect(missing_docs, reason = "each is named after its experiment")]
 pub struct SubjectResults {
-    /// The folder of its results.
+    /// Name of its folder.
     pub name: String,
     pub kind: SubjectKind,
     pub time: Time,
@@ -41,25 +41,25 @@ pub struct SubjectResults {
     pub pruning: Option<Pruning>,
     pub pruning_kinds: Option<KindsOfCurves>,
     pub retrained: Option<Retrained>,
-    /// Of the subject's own training or, without one, of a replicate.
+    /// From the setup's own run, or else from another run.
     pub methods: Option<Methods>,
     pub dynamics: Option<Dynamics>,
     pub functions: Option<Functions>,
     pub gates: Vec<Gates>,
-    /// Nats of the intact model for each word of the text, where words were counted.
+    /// Nats per word of the full model; `None` if words were not counted.
     pub nats_a_word: Option<f64>,
     /// Sweeps on other splits.
     pub others: Vec<Ablations>,
     pub importance: Option<Importance>,
-    /// Of each set of rules.
+    /// One entry per set of rules.
     pub relevance: Vec<Relevance>,
-    /// The segments that change most without each head.
+    /// The segments that change most when a head is masked.
     pub segments: BTreeMap<HeadId, Vec<SegmentChange>>,
     pub training: Option<Results<TrainingRow>>,
 }
 
 impl SubjectResults {
-    /// Reads the standard files or, where there is none, those of the run over most segments.
+    /// Reads the standard files, or else those with most segments.
     pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Self {
         let kind = folders.kind(name);
         let source = Source::of_kind(folders, name, kind);
@@ -100,7 +100,7 @@ impl SubjectResults {
         subject
     }
 
-    /// Reads what else is known of each head.
+    /// Reads what else is known about each head.
     pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) {
         let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
         self.importance = left_out.keep_if_there(importance);
@@ -123,7 +123,7 @@ impl SubjectResults {
             self.others.retain(|other| is_same(&other.file));
             self.relevance.retain(|relevance| is_same(&relevance.file));
             self.importance = self.importance.take().filter(|importance| is_same(&importance.file));
-            // tables and figures of their own remain
+            // other files keep their own tables and figures
             let functions = self.functions.iter().map(|functions| &functions.file);
             let curves = self.pruning.iter().map(|pruning| &pruning.results.file);
             functions.chain(curves).chain(self.gates.iter().map(|gates| &gates.file)).for_each(|file| {
@@ -138,30 +138,30 @@ impl SubjectResults {
         }
     }
 
-    /// The file that says which model's heads these are: the sweep or, without one, the importance.
+    /// Returns the file that identifies the model of these heads: the sweep, or else the importance.
     pub fn heads_file(&self) -> Option<&ResultFile> {
         let sweep = self.sweep.as_ref().map(|sweep| &sweep.file);
         sweep.or(self.importance.as_ref().map(|importance| &importance.file))
     }
 
-    /// Its name as a reader should see it.
+    /// Returns the displayed name.
     pub fn shown(&self) -> String {
         self.kind.shown(&self.name)
     }
 
-    /// The pretrained model that its training began with, if the log of that names one.
+    /// Returns the pretrained model that its training log names.
     pub fn pretrained(&self) -> Option<&str> {
         let file = &self.training.as_ref()?.file;
         file.text("checkpoint").filter(|_| file.identity().is_some_and(|identity| identity.weights.is_some()))
     }
 
-    /// `true` if its scores are nats per token, and no points.
+    /// `true` if its scores are nats per token.
     pub fn has_nats(&self) -> bool {
         let metrics = self.sweep.iter().map(|sweep| sweep.metric());
         metrics.chain(self.pruning.iter().map(|pruning| pruning.results.metric())).any(Metric::is_nats)
     }
 
-    /// The files that were read.
+    /// Returns the files that were read.
     pub fn files(&self) -> impl Iterator<Item = &ResultFile> {
         let sweeps = self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep));
         let files = sweeps.map(|sweep| &sweep.file).chain(self.pairs.iter().map(|pair| &pair.file));
@@ -174,7 +174,7 @@ impl SubjectResults {
     }
 }
 
-/// What is read from the standard file of an experiment; `None` if it was not run, or cannot be read.
+/// Reads the standard file of an experiment; `None` if it was not run or cannot be read.
 fn one<T>(
     source: &Source,
     experiment: &str,
@@ -185,7 +185,6 @@ fn one<T>(
     left_out.keep_if_there(found)
 }
 
-/// The nats of the intact model for each word of the text; none where words were not counted.
 fn nats_a_word(file: &ResultFile) -> Result<Option<f64>> {
     let Some(signature) = &file.signature else { return Ok(None) };
     let Some(blocks) = Blocks::beside(&file.path, signature)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Heads that matter for several tasks of one pretrained model.
+//! Compares which heads matter for several tasks of one pretrained model.
 use std::collections::BTreeMap;
 
 use records::{CorrelationRow, Measure};
@@ -8,20 +8,20 @@ use crate::findings::error::{LeftOut, Result, within};
 use crate::findings::importance::Importance;
 use crate::findings::subject_results::SubjectResults;
 
-/// Agreement of the heads of one pretrained model between two tasks.
+/// Agreement between two tasks on the heads of one pretrained model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pairing {
     /// The pretrained model.
     pub pretrained: String,
-    /// Names of the two subjects, as a reader should see them.
+    /// Displayed names of the two setups.
     pub subjects: [String; 2],
-    /// Agreement of the scores with one head masked.
+    /// Agreement of the effects of masking one head.
     pub row: CorrelationRow,
-    /// Pearson's r and Spearman's rho of the importance, where both have it.
+    /// Pearson's r and Spearman's rho of the importance; `None` unless both setups measured it.
     pub importance: Option<[f64; 2]>,
 }
 
-/// Each two subjects that were fine-tuned from one pretrained model.
+/// Compares every two setups that were fine-tuned from one pretrained model.
 pub fn pairings(all: &[SubjectResults], left_out: &mut LeftOut) -> Vec<Pairing> {
     let mut by_model: BTreeMap<&str, Vec<&SubjectResults>> = BTreeMap::new();
     for subject in all.iter().filter(|subject| subject.sweep.is_some()) {
@@ -43,7 +43,7 @@ pub fn pairings(all: &[SubjectResults], left_out: &mut LeftOut) -> Vec<Pairing> 
     pairings
 }
 
-/// Agreement of what heads cost in two sweeps over all of them, whatever the directions of the metrics, with the seed of the first one's tests.
+/// Compares the losses in two sweeps over all heads, with the first sweep's test settings. The metrics may differ in direction.
 fn agreement_of(both: [&SubjectResults; 2]) -> Result<Option<CorrelationRow>> {
     let files = both.map(|subject| subject.sweep.as_ref().map(|sweep| &sweep.file));
     let [Some(first), Some(second)] = files else { return Ok(None) };
@@ -56,7 +56,7 @@ fn agreement_of(both: [&SubjectResults; 2]) -> Result<Option<CorrelationRow>> {
     Ok(rows().map_err(within(what))?.into_iter().next())
 }
 
-/// Agreement of the importance of the same heads; nothing where one of them lacks a head.
+/// Correlates the importance of heads; `None` if one setup lacks a head.
 fn importance_of(both: [&SubjectResults; 2]) -> Option<[f64; 2]> {
     let [first, second] = both.map(|subject| subject.importance.as_ref());
     let values = |found: &Importance| found.of(Measure::ExampleNormalised);

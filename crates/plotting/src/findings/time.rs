@@ -1,4 +1,4 @@
-//! Time that the results of a subject took.
+//! Computing time of the results of a setup.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use records::Signature;
 use crate::findings::error::{LeftOut, Result};
 use crate::findings::source::{experiment, folder, names};
 
-/// Time that runs took, as their signatures have it; that of interrupted ones is not known.
+/// Duration of runs from their signatures; unknown for interrupted runs.
 #[derive(Debug, Default)]
 pub struct Time {
-    /// Seconds by experiment.
+    /// Seconds per experiment.
     pub seconds: BTreeMap<String, f64>,
-    /// Numbers of threads of those on the CPU.
+    /// Numbers of threads of the CPU runs.
     pub threads: BTreeSet<usize>,
-    /// `true` if some ran on a GPU.
+    /// `true` if a run used a GPU.
     pub has_gpu: bool,
 }
 
 impl Time {
-    /// Of all files of a subject, those over a part of the segments too.
+    /// Adds up all files of a setup, including those over a part of the segments.
     pub fn read(results: &Path, subject: &str, left_out: &mut LeftOut) -> Result<Self> {
         let (folder, mut time) = (folder(results, subject, experiment::SWEEP)?, Self::default());
         let mut paths: Vec<PathBuf> = names(&folder)?.into_iter().map(|name| folder.join(name)).collect();
@@ -29,7 +29,7 @@ impl Time {
             let signature =
                 left_out.keep(Signature::read(&Signature::path_beside(&path)).map_err(Into::into));
             let Some(signature) = signature.flatten() else { continue };
-            // a film is written by the run that trains its gates
+            // the animation is written by the run that trains its gates
             if signature.identity.experiment == experiment::FILM {
                 continue;
             }

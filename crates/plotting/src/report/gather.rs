@@ -1,5 +1,4 @@
-//! Everything of one subject, and all subjects beside each other, as sheets of tables and charts: what a report is made of. Faults
-//! of one file keep nothing else from being shown.
+//! Gathers everything on one setup, and comparisons of all setups, for reports. Faults in one file do not affect others.
 use std::path::PathBuf;
 
 use crate::artefact::Artefact;
@@ -18,50 +17,49 @@ use crate::report::samples;
 use crate::report::view::all_heads::Heads;
 use crate::report::view::{claim, comparison, training_log, verdicts};
 
-/// An artefact of the registry with what is drawn of it; no sheets if there are no results for it.
+/// An artefact with its sheets; empty without results.
 pub type Section = (&'static Artefact, Vec<Sheet>);
 
-/// One comparison of all subjects: a short name, what it shows, and that.
+/// A comparison of all setups: short name, description, and sheet.
 pub type Comparison = (&'static str, &'static str, Sheet);
 
-/// Facts of a signature on the numbers of a file, each with its name; empty without a file.
+/// Named facts from the signature of a file; empty without a file.
 pub type Facts = Vec<(&'static str, String)>;
 
-/// Everything of one subject.
+/// Everything on one setup.
 pub struct Gathered {
-    /// Results; their name is the folder of them.
+    /// Results; their name is that of the folder.
     pub subject: SubjectResults,
-    /// The file of the subject.
+    /// The setup file.
     pub described: SubjectFile,
-    /// Findings, in sentences without full stops.
+    /// Findings as sentences without full stops.
     pub claim: Vec<String>,
-    /// The base, the verdicts on single heads, and the share that can go.
+    /// The base score, verdicts on single heads, and the share that can be masked.
     pub key_numbers: [Cell; 5],
-    /// Facts on the sweep over single heads or, without one, on the pruning curves.
+    /// Facts on the sweep or, without one, on the pruning curves.
     pub facts: Facts,
-    /// `true` if it is a language model, of which the paper has no numbers.
+    /// `true` for a language model, for which the paper has no numbers.
     pub is_language: bool,
-    /// The paper's numbers beside ours.
+    /// Comparison with the paper's numbers.
     pub verdicts: Option<Table>,
-    /// All heads.
     pub heads: Option<Heads>,
-    /// The texts of the segments that these change most, where they may be shown.
+    /// Texts of the segments that heads change most; `None` if they may not be shown.
     pub texts: Option<Table>,
-    /// The log of its training.
+    /// Training log.
     pub training: Option<Sheet>,
-    /// Everything that the registry draws, in its order; those without results too.
+    /// Everything that artefacts draw, in order, including those without results.
     pub sections: Vec<Section>,
-    /// Files that could not be read or shown, or only in part, with the reason.
+    /// Files that could not be read or shown completely, with reasons.
     pub faults: Vec<String>,
 }
 
 impl Gathered {
-    /// The name of the subject as a reader should see it.
+    /// Returns the displayed name of the setup.
     pub fn title(&self) -> String {
         self.described.kind.shown(&self.subject.name)
     }
 
-    /// `true` if anything of it could be read.
+    /// `true` if anything could be read.
     pub fn has_any(&self) -> bool {
         self.heads.is_some()
             || self.training.is_some()
@@ -69,21 +67,19 @@ impl Gathered {
     }
 }
 
-/// Reads results.
 pub struct Reader {
     folders: Folders,
     criterion: Criterion,
-    /// The folder of the reader's own texts, where those may be shown.
+    /// Folder of the user's own texts; `None` if they may not be shown.
     data: Option<PathBuf>,
 }
 
 impl Reader {
-    /// Of these folders; texts of `data` are shown.
     pub fn new(folders: Folders, data: Option<PathBuf>, alpha: f64) -> Self {
         Self { folders, criterion: Criterion { alpha, adjustment: Adjustment::None }, data }
     }
 
-    /// Everything of one subject, which must be there. What cannot be read is among its faults.
+    /// Gathers everything on one setup, which must exist; unreadable files are among its faults.
     pub fn gather(&self, name: &str) -> Result<Gathered> {
         source::folder(&self.folders.results, name, experiment::SWEEP)?;
         let mut described = SubjectFile::read(&self.folders.experiments, name);
@@ -95,7 +91,7 @@ impl Reader {
         for artefact in ARTEFACTS {
             let sheets = artefact.sheets(&source, &asked, &mut left_out);
             let sheets = left_out.keep(sheets).flatten().unwrap_or_default();
-            // Tables that are not printed are part of another sheet.
+            // tables that are not printed are part of another sheet
             let shown = sheets.into_iter().map(|(_, sheet)| {
                 if sheet.is_printed { sheet } else { Sheet { tables: Vec::new(), ..sheet } }
             });
@@ -128,7 +124,7 @@ impl Reader {
         })
     }
 
-    /// All subjects beside each other, and what could not be compared.
+    /// Compares all setups, and returns what could not be compared.
     pub fn comparison(&self, all: Vec<Gathered>) -> (Vec<Comparison>, Vec<String>) {
         let mut left_out = LeftOut::default();
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
@@ -143,7 +139,7 @@ impl Reader {
     }
 }
 
-/// Command to make results again: of merged shards all at once.
+/// Returns the command that repeats a measurement, for all shards at once.
 fn command(words: &[String]) -> String {
     let (mut kept, mut words) = (Vec::new(), words.iter());
     while let Some(word) = words.next() {
@@ -156,7 +152,7 @@ fn command(words: &[String]) -> String {
     kept.join(" ")
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

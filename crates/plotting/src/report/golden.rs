@@ -1,5 +1,4 @@
-//! Views of a report of the made-up results, beside golden files. `GOLDEN=write cargo test -p plotting` writes these
-//! anew.
+//! Compares views of a report on synthetic results with golden files, which `GOLDEN=write cargo test -p plotting` updates.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,7 @@ fn text(sheet: &Sheet) -> String {
     format!("{}=====\n{drawn}", sheet.document("md", &Format::ALL).unwrap())
 }
 
-/// A pairing made up here, since no two of the subjects share a pretrained model.
+/// A synthetic pairing, since no two of the setups share a pretrained model.
 fn pairing() -> Pairing {
     let row = CorrelationRow {
         heads: 72,

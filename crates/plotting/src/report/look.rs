@@ -1,4 +1,4 @@
-//! The page of one text: the attention of every head on it, beside what is known of the head (no such page is in the papers).
+//! The page of one text: the attention of every head on it, and what is known about the head. The papers have no such page.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -15,23 +15,23 @@ use words::{visible, warn};
 use crate::report::view::all_heads::Heads;
 use crate::report::write;
 
-/// Greatest number of weights on a page, a byte each: browsers take no longer texts.
+/// Maximum number of weights on a page, one byte each: browsers cannot handle longer texts.
 const MOST_WEIGHTS: usize = 100_000_000;
 
-/// A text with the attention of all heads on it.
+/// A text with the attention of all heads.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
-    /// Name of the subject.
+    /// Name of the setup.
     pub subject: &'a str,
     /// The text.
     pub text: &'a str,
-    /// The other text of a pair, or the translation that was given.
+    /// The second text of a pair, or the given translation.
     pub second: Option<&'a str>,
     /// The model's answer.
     pub answer: &'a str,
-    /// Heads that were masked, in words; empty for none.
+    /// Masked heads in words; empty if none.
     pub masked: &'a str,
-    /// SHA-256 of the model's weights, where it is known.
+    /// SHA-256 of the model's weights, if known.
     pub weights: Option<&'a str>,
     /// Heads of the model.
     pub heads: &'a [HeadId],
@@ -40,10 +40,7 @@ pub struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Writes the page, with what the results of the subject say of its heads.
-    ///
-    /// # Errors
-    /// If there are more weights than a browser takes, or the file cannot be written.
+    /// Writes the page with the known results on each head. Fails if there are more weights than a browser can handle.
     pub fn write(&self, folders: &Folders, path: &Path) -> Result<()> {
         let weights: usize = self.maps.iter().flat_map(|maps| &maps.layers).map(Vec::len).sum();
         ensure!(
@@ -56,7 +53,7 @@ impl Look<'_> {
             "facts": known.facts,
             "nothing": known.nothing,
         });
-        // Within a script nothing but `</script` and comments would end it.
+        // in a script only `</script` and comments could end it
         let data = data.to_string().replace('<', "\\u003c");
         let maps: Vec<_> = self.maps.iter().map(|maps| self.of_type(maps, &known)).collect();
         let page = context! {
@@ -76,7 +73,7 @@ impl Look<'_> {
         self.maps.iter().any(|maps| maps.attention == Attention::EncDec)
     }
 
-    /// The text, and what else was read and said.
+    /// Returns the text, the second text and the answer with their headings.
     fn texts(&self) -> Vec<(&str, &str)> {
         let (second, answer) =
             match (self.is_translator(), self.second, self.maps.iter().any(|maps| maps.is_causal)) {
@@ -94,7 +91,7 @@ impl Look<'_> {
         texts.into_iter().filter(|(name, text)| !name.is_empty() && !text.is_empty()).collect()
     }
 
-    /// A sentence on the rows of maps.
+    /// Explains the rows of the maps.
     fn ways(&self) -> &'static str {
         if self.is_translator() {
             "Rows of enc-dec are the tokens of the translation that are being predicted, those of dec-dec the tokens that were read."
@@ -103,7 +100,7 @@ impl Look<'_> {
         }
     }
 
-    /// Cells of the small maps of an attention type, layer by layer; heads that were removed have none.
+    /// Returns the cells of the small maps of an attention type, layer by layer; removed heads have none.
     fn of_type(&self, maps: &AttentionMaps, known: &Known) -> Value {
         let own = |layer: usize| {
             let of_layer =
@@ -132,8 +129,7 @@ fn description(attention: Attention) -> &'static str {
     }
 }
 
-/// Maps as the script reads them. A weight w is the byte 255 √w, so that small ones are told apart; queries that see no later
-/// keys have those before alone.
+/// Encodes maps for the script: a weight w is the byte 255 √w, which keeps small ones distinct; causal queries omit later keys.
 fn packed(maps: &AttentionMaps) -> serde_json::Value {
     let [queries, keys] = [&maps.queries, &maps.keys].map(|tokens| tokens.iter().map(|token| label(token)));
     let byte = |&weight: &f32| (weight.clamp(0.0, 1.0).sqrt() * 255.0).round() as u8;
@@ -153,22 +149,22 @@ fn packed(maps: &AttentionMaps) -> serde_json::Value {
     })
 }
 
-/// A token as a reader sees it: without spaces around it, but for those that are nothing else.
+/// Formats a token for display, without surrounding spaces unless it consists only of spaces.
 fn label(token: &str) -> String {
     let inner = token.trim_matches(' ');
     let shown = if inner.is_empty() { token.replace(' ', "\u{2423}") } else { inner.to_owned() };
     visible(&shown.replace('\n', "\u{21b5}"))
 }
 
-/// What the results say of the heads.
+/// Results on the heads.
 #[derive(Debug, Default)]
 struct Known {
-    /// Names and values of each head that has some.
+    /// Names and values of facts on each head.
     facts: BTreeMap<String, Vec<(String, String)>>,
-    /// Verdict on each head that was tested.
+    /// Verdict on each tested head.
     verdicts: BTreeMap<String, String>,
     notes: Vec<String>,
-    /// A sentence in the place of facts.
+    /// Sentence shown if there are no facts.
     nothing: String,
 }
 

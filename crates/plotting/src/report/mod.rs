@@ -1,7 +1,7 @@
-//! HTML reports of results: one self-contained page for a subject, an index of all, and all beside each other.
+//! HTML reports: one self-contained page per setup, an index, and a comparison of all setups.
 //!
-//! The registry of `plotting` makes tables and figures of results, and the views here what only a report shows; they become pages by
-//! the templates in `templates/`. Nothing is computed twice, and a page needs no network. [`look`] makes the page of one text.
+//! Artefacts provide tables and figures, the views here what only reports show, and the templates in `templates/` turn them into pages. A
+//! page needs no network. [`look`] writes the page of one text.
 mod args;
 mod gather;
 #[cfg(test)]
@@ -25,7 +25,7 @@ use write::Writer;
 
 use crate::report::gather::{Gathered, Reader};
 
-/// The command `report`.
+/// Runs the command `report`.
 pub fn main() -> ExitCode {
     exit_code(run(&words::parse::<Args>()))
 }

@@ -1,4 +1,4 @@
-//! Contents of each page: the parts of the templates that are not fixed.
+//! Contents of each page: the values of its template.
 use std::collections::BTreeSet;
 
 use crate::artefact::chapter;
@@ -11,7 +11,6 @@ use crate::report::tables::{id, of_sheets, of_table};
 use crate::report::view::all_heads::{self, Heads};
 use crate::report::view::claim;
 
-/// The report of one subject.
 pub fn subject(gathered: &Gathered) -> Value {
     let Gathered { claim, is_language, subject, described, facts, .. } = gathered;
     let chapters: Vec<_> = chapter::ALL.into_iter().filter_map(|title| of_chapter(gathered, title)).collect();
@@ -56,7 +55,7 @@ fn section<'a>(name: &str, about: &str, sheets: impl IntoIterator<Item = &'a She
     context! { id => format!("of-{}", id(name)), about, parts => of_sheets(name, sheets) }
 }
 
-/// The facts that a claim needs to be checked.
+/// The facts needed to check a claim.
 const CHECKED: [&str; 4] = ["Data", "Tests", "Command", "Commit"];
 
 fn of_heads(Heads { table, measures, maps }: &Heads, texts: Option<&Table>) -> Value {
@@ -65,7 +64,7 @@ fn of_heads(Heads { table, measures, maps }: &Heads, texts: Option<&Table>) -> V
     context! { measures, maps, is_small, texts, segments => all_heads::SEGMENTS, table => of_table("heads", table) }
 }
 
-/// Limits of the numbers.
+/// Returns the limits of the numbers, as sentences.
 fn limits(gathered: &Gathered) -> Vec<&'static str> {
     let nats =
         "Scores are nats per token: lower is better. A change by d multiplies the perplexity by exp(d).";
@@ -83,7 +82,6 @@ fn limits(gathered: &Gathered) -> Vec<&'static str> {
     of_kind.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text).chain(fixed).collect()
 }
 
-/// The page that leads to the reports of all subjects.
 pub fn index(all: &[Gathered]) -> Value {
     let row = |gathered: &Gathered| {
         let about = gathered.described.description.as_deref().unwrap_or_default();
@@ -101,7 +99,6 @@ pub fn index(all: &[Gathered]) -> Value {
     context! { table => of_table("index", &table), names, broken }
 }
 
-/// The page with all subjects beside each other.
 pub fn comparison(comparisons: &[Comparison], faults: &[String]) -> Value {
     let sections = comparisons.iter().map(|(name, about, sheet)| section(name, about, [sheet]));
     context! { sections => sections.collect::<Vec<_>>(), faults }

@@ -1,5 +1,4 @@
-//! The texts of segments that a page may show: those of the demos, whose languages are made up, and, where the reader asks for
-//! them, those of files of their own. What is fetched belongs to others, whose licences need not allow it.
+//! Texts of segments that a page may show: synthetic demos and, if requested, the user's own files. Downloaded data may not be shown.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use corpus::splits::language::Texts;
 use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
 use serde::Deserialize;
 
-/// The part of the file of a subject on its data.
+/// The part of a setup file on its data.
 #[derive(Debug, Deserialize)]
 struct DataOf {
     #[serde(default)]
@@ -39,7 +38,7 @@ struct Data {
 
 #[derive(Debug, Deserialize)]
 struct Files {
-    /// Whose texts they are, where they are fetched.
+    /// Source of the texts, if they are downloaded.
     fetch: Option<String>,
     format: Option<Format>,
     #[serde(default)]
@@ -66,7 +65,7 @@ impl Split {
         }
     }
 
-    /// Each segment as a reader should see it.
+    /// Returns each segment as displayed.
     fn texts(self) -> Vec<String> {
         let example = |own: Example| {
             let with_tags = |words: &[String]| -> Vec<String> {
@@ -96,11 +95,8 @@ impl Split {
     }
 }
 
-/// The segments that change most with a head masked, with their texts, as far as these may be shown; `data` is the folder of the
-/// reader's own files, if those may be.
-///
-/// # Errors
-/// If the texts cannot be read, or are not those that were measured.
+/// Tabulates texts of the segments that change most, if they may be shown; fails if they are not those that were measured. `data` is the
+/// folder of the user's own files.
 pub fn table(
     subject: &SubjectResults,
     described: &SubjectFile,
@@ -112,7 +108,7 @@ pub fn table(
     let description = described.text.as_ref().filter(|_| is_asked_for && described.fault.is_none());
     let (Some(identity), Some(description)) = (identity, description) else { return Ok(None) };
     let split = &identity.split;
-    // Windows are parts of texts, and the checksum of a part of the split is not that of all.
+    // windows are parts of texts, and the checksum covers the whole split
     let is_of_windows = file.is_some_and(ResultFile::is_of_windows);
     ensure!(!is_of_windows, "the texts of `{split}` are not shown: segments are windows of them");
     ensure!(
@@ -134,8 +130,7 @@ pub fn table(
     Ok(Some(table.rows(named.map(row))))
 }
 
-/// The texts of a split, by the file that describes its subject; none of those that are fetched, that are taken out of another split,
-/// or that nobody has asked for. `sha256` is the checksum in the signature.
+/// Returns the texts of a split whose checksum is `sha256`; `None` if they are downloaded, taken from another split, or not requested.
 fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> Result<Option<Vec<String>>> {
     let DataOf { task, data: described } =
         toml::from_str(description).map_err(|error| anyhow!("{}", error.message()))?;
@@ -197,7 +192,7 @@ mod tests {
 
     const DEMO: &str = include_str!("../../../../experiments/demo-translation.toml");
 
-    /// The checksum is that in the signature of the committed `results/demo-translation/ablate-one.json`.
+    /// The checksum comes from the signature of the committed `results/demo-translation/ablate-one.json`.
     #[test]
     fn the_texts_of_a_demo_are_those_that_were_measured() {
         let sha256 = "9b3f4168085f86e3cc597c98aacec642c242b00f3d347d5bd0f560dcb10e7320";
@@ -208,7 +203,7 @@ mod tests {
         assert!(texts(no_splits, Some(Path::new("data")), "test", sha256).unwrap().is_none());
     }
 
-    /// Whoever can read the files has the texts; what is fetched stays where it is.
+    /// Own files may be shown, since the user has them; downloaded ones may not.
     #[test]
     fn own_files_are_shown_and_fetched_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();

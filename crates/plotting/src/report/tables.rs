@@ -1,14 +1,14 @@
-//! Tables and figures as templates need them, beside what they print as it is.
+//! Tables and figures as template values, with additions for HTML.
 use charts::chart::{COLUMN, Chart};
 use charts::table::Table;
 use charts::write::Sheet;
 use minijinja::{Value, context};
 use words::{capitalised, with_minus};
 
-/// Numbers with more characters than this are sentences, which stand to the left.
+/// Numbers with more characters than this are sentences, which are aligned left.
 const SHORT: usize = 24;
 
-/// A table of a page; `prefix` keeps its id apart from those of other tables with the same label.
+/// Returns a table for a page; `prefix` makes its id unique among tables with equal labels.
 pub fn of_table(prefix: &str, table: &Table) -> Value {
     let numeric: Vec<bool> = (0..table.columns.len()).map(|column| is_numeric(table, column)).collect();
     let mark = table.mark.iter().map(|mark| format!("marked with *: {mark}"));
@@ -19,19 +19,18 @@ pub fn of_table(prefix: &str, table: &Table) -> Value {
     context! { ..own, ..Value::from_serialize(table) }
 }
 
-/// A figure of a page. Its markup is the painter's, which escapes all texts.
+/// Returns a figure for a page. Its markup is trusted, since the painter escapes all texts.
 fn of_figure(chart: &Chart, frames: &[Chart]) -> Value {
     let (svg, frames) = (image(chart), frames.iter().map(image).collect::<Vec<_>>());
     let (name, title, notes) = (chart.name, &chart.title, &chart.notes);
     context! { name, title, notes, svg, frames, is_wide => chart.width > COLUMN }
 }
 
-/// Markup that screen readers take for one image.
+/// Returns SVG markup that screen readers treat as one image.
 fn image(chart: &Chart) -> Value {
     Value::from_safe_string(charts::svg(chart).replacen("<svg ", "<svg role=\"img\" ", 1))
 }
 
-/// The figures and tables of some sheets, under one prefix.
 pub fn of_sheets<'a>(prefix: &str, sheets: impl IntoIterator<Item = &'a Sheet>) -> Vec<Value> {
     let mut parts = Vec::new();
     for sheet in sheets {
@@ -43,20 +42,20 @@ pub fn of_sheets<'a>(prefix: &str, sheets: impl IntoIterator<Item = &'a Sheet>) 
     parts
 }
 
-/// A text with a capital letter and a full stop.
+/// Capitalises a text and adds a full stop.
 pub fn sentence(text: &str) -> String {
     let stop = if text.is_empty() || text.ends_with(['.', '?', '!']) { "" } else { "." };
     with_minus(&capitalised(text)) + stop
 }
 
-/// `true` if a column stands to the right: one of numbers with few words.
+/// `true` if a column is right-aligned: one of short numbers.
 fn is_numeric(table: &Table, column: usize) -> bool {
     let cells = || table.rows.iter().filter_map(|row| row.cells.get(column));
     let is_short = cells().all(|cell| cell.text.chars().count() <= SHORT);
     is_short && table.is_numeric(column) && cells().any(|cell| cell.value.is_some())
 }
 
-/// A name that can be an id and a part of an address within a page.
+/// Turns a text into an id that can be part of a link within the page.
 pub fn id(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }

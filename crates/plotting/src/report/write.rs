@@ -1,4 +1,4 @@
-//! Pages from templates, and where they go.
+//! Renders pages from templates and writes them.
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -24,23 +24,21 @@ const TEMPLATES: [(&str, &str); 6] = [
     ("look.html", include_str!("../../templates/look.html")),
 ];
 
-/// What the page of a text has besides.
+/// Style and script that only the page of a text has.
 const OF_LOOK: [&str; 2] =
     [include_str!("../../templates/look.css"), include_str!("../../templates/look.js")];
 
-/// Writes pages.
 pub struct Writer<'a> {
     args: &'a Args,
     templates: Environment<'static>,
 }
 
 impl<'a> Writer<'a> {
-    /// With all templates.
     pub fn new(args: &'a Args) -> Result<Self> {
         Ok(Self { args, templates: templates(STYLE, SCRIPT)? })
     }
 
-    /// The report of a subject, to `out` or beside its results.
+    /// Writes the report of a setup to `out` or next to its results.
     pub fn subject(&self, gathered: &Gathered, out: Option<&Path>) -> Result<()> {
         let path = self.args.folders.results.join(&gathered.subject.name).join("report.html");
         let page = pages::subject(gathered);
@@ -48,12 +46,12 @@ impl<'a> Writer<'a> {
         self.write("subject.html", context! { ..page, ..has_index }, out.map_or(path, Path::to_owned))
     }
 
-    /// The page that leads to all reports.
+    /// Writes the page that links to all reports.
     pub fn index(&self, all: &[Gathered]) -> Result<()> {
         self.write("index.html", pages::index(all), self.args.folders.results.join("report.html"))
     }
 
-    /// The page with all subjects beside each other.
+    /// Writes the page that compares all setups.
     pub fn comparison(&self, comparisons: &[Comparison], faults: &[String]) -> Result<()> {
         let path = self.args.folders.results.join("comparison.html");
         self.write("comparison.html", pages::comparison(comparisons, faults), path)
@@ -66,18 +64,17 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes the page of a text.
 pub fn look(page: Value, path: &Path) -> Result<()> {
     let [style, script] = OF_LOOK;
     write(&templates(&[STYLE, style].concat(), &[SCRIPT, script].concat())?, "look.html", page, path)
 }
 
-/// All templates, for pages with this style and this script.
+/// Returns all templates for pages with this style and script.
 fn templates(style: &str, script: &str) -> Result<Environment<'static>> {
     let mut templates = Environment::new();
-    // A name that a template gets wrong is an error, not nothing.
+    // an unknown name in a template is an error instead of empty
     templates.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-    // Texts come from files and must not steer what shows them.
+    // texts come from files and must not control what displays them
     templates.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
         Some(text) => escape_formatter(out, state, &visible(text).into()),
         None => escape_formatter(out, state, value),
@@ -90,7 +87,7 @@ fn templates(style: &str, script: &str) -> Result<Environment<'static>> {
     templates.add_global("style", Value::from_safe_string(style.to_owned()));
     templates.add_global("script", Value::from_safe_string(script.to_owned()));
     templates.add_global("font", Value::from_safe_string(BASE64_STANDARD.encode(charts::FONT)));
-    // Only this script runs, whatever a text in the page may hold.
+    // only this script runs, whatever texts the page contains
     let hash = BASE64_STANDARD.encode(Sha256::digest(script));
     templates.add_global("script_hash", Value::from_safe_string(hash));
     templates.add_global("version", env!("CARGO_PKG_VERSION"));

@@ -1,56 +1,54 @@
-//! Curves as layers: lines in pieces, marks, and bands of intervals.
+//! Curves as chart layers: lines, marks, and bands of intervals.
 use crate::findings::Metric;
 use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
 use charts::palette::GREY;
 use charts::scale::extent;
 
-/// An axis of scores spans at least this many points, or nats, so that noise does not look like a curve.
+/// Minimum span of an axis in points, and in nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;
 const FLAT_NATS: f64 = 0.05;
 
-/// The score of the model that others are compared with; dashes are for complements.
+/// The score that others are compared with; solid, since dashed lines are complements.
 pub const BASE: Style = Style::line(GREY, 0.6);
 
-/// A place on a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     pub x: f64,
     pub y: f64,
-    /// The lower and the upper end of its interval.
+    /// Lower and upper end of the interval.
     pub ends: Option<(f64, f64)>,
-    /// `true` if the score is significantly worse than the base.
+    /// `true` if the score is significantly worse than the base score.
     pub is_worse: bool,
 }
 
-/// A line in pieces between which something is missing.
+/// A line, broken into pieces where steps are missing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Curve {
     pub name: String,
-    /// Absent where points alone are drawn.
+    /// `None` draws only marks.
     pub line: Option<Style>,
-    /// Absent where the line alone is drawn.
+    /// `None` draws only the line.
     pub mark: Option<Mark>,
     pub pieces: Vec<Vec<Point>>,
 }
 
 impl Curve {
-    /// Look of a curve without its points.
+    /// Returns a curve without points.
     pub fn look(name: impl Into<String>, color: Color, width: f64, mark: Option<(Shape, f64)>) -> Self {
         let mark = mark.map(|(shape, radius)| Mark::new(shape, radius, color));
         Self { name: name.into(), line: Some(Style::line(color, width)), mark, pieces: Vec::new() }
     }
 
-    /// Its line of a legend.
+    /// Returns the entry for the legend.
     pub fn entry(&self) -> Entry {
         Entry { line: self.line, mark: self.mark, ..Entry::text(&self.name) }
     }
 
-    /// All points of its pieces.
     pub fn points(&self) -> impl Iterator<Item = &Point> {
         self.pieces.iter().flatten()
     }
 
-    /// The heights that an axis must reach.
+    /// Returns all values that an axis must cover.
     pub fn heights(&self) -> impl Iterator<Item = f64> + '_ {
         self.points().flat_map(|point| {
             let (low, high) = point.ends.unwrap_or((point.y, point.y));
@@ -58,7 +56,7 @@ impl Curve {
         })
     }
 
-    /// The area of the intervals of each piece of the line; for a piece of one point an upright line.
+    /// Returns the band of intervals for each piece of the line; a single point gets a vertical line.
     pub fn bands(&self) -> Vec<Layer> {
         let Some(line) = self.line else { return Vec::new() };
         let ends = |point: &Point| point.ends.map(|(low, high)| (point.x, low, high));
@@ -70,12 +68,12 @@ impl Curve {
         bands.filter(|band| !band.is_empty()).map(layer).collect()
     }
 
-    /// `true` if a mark is hollow.
+    /// `true` if any mark is hollow.
     pub fn has_hollow(&self) -> bool {
         self.mark.is_some() && self.points().any(|point| point.is_worse)
     }
 
-    /// The line of each piece, and the marks, hollow where the score is worse.
+    /// Returns lines and marks, which are hollow for significantly worse scores.
     pub fn lines(&self) -> Vec<Layer> {
         let place = |point: &Point| (point.x, point.y);
         let line = |line: Style| {
@@ -93,7 +91,7 @@ impl Curve {
     }
 }
 
-/// The level of the base, and before it the curves, the first one in front of all others.
+/// Draws the base score behind the curves, the first of which is in front.
 pub fn over_base(base: f64, curves: &[&Curve]) -> Vec<Layer> {
     let backwards = || curves.iter().rev();
     let bands = backwards().flat_map(|curve| curve.bands());
@@ -101,12 +99,11 @@ pub fn over_base(base: f64, curves: &[&Curve]) -> Vec<Layer> {
     std::iter::once(Layer::Rule(At::Y(base), BASE)).chain(bands).chain(lines).collect()
 }
 
-/// The base in a legend.
 pub fn base_entry(name: &str, metric: &Metric, base: f64) -> Entry {
     Entry::line(format!("{name} {}", metric.amount(base)), BASE)
 }
 
-/// An axis of scores that reaches these heights.
+/// Returns an axis of scores that covers these values.
 pub fn scores(metric: &Metric, heights: impl Iterator<Item = f64>) -> Axis {
     let least = if metric.is_nats() { FLAT_NATS } else { FLAT };
     Axis::of_at_least(metric.label_in_unit(), extent(heights), least)

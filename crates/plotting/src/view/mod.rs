@@ -1,4 +1,4 @@
-//! What artefacts share: the request of a command, cells, marks, curves, sentences.
+//! Shared parts of artefacts: the request of a command, cells, marks, curves, sentences.
 pub(crate) mod curve;
 pub(crate) mod summary;
 
@@ -22,32 +22,31 @@ use words::{count, range, typeset};
 pub struct Asked<'a> {
     /// Criterion of significance.
     pub criterion: Criterion,
-    /// Folders of results and of the files of subjects.
+    /// Folders of results and of setup files.
     pub folders: &'a Folders,
-    /// Attention types that tables and figures of single heads show.
+    /// Attention types shown in tables and figures of single heads.
     pub attention: Selection,
-    /// `true` if Table 1 brings Figure 1 along.
+    /// `true` if Figure 1 is drawn along with Table 1.
     pub with_figure: bool,
-    /// The second split of a comparison; any if absent.
+    /// Second split of a comparison; `None` for any.
     pub against: Option<&'a str>,
-    /// `true` if everything is drawn, so that an artefact that does not apply is left out and not an error.
+    /// `true` if everything is drawn, so that an artefact that does not apply is left out instead of an error.
     pub is_all: bool,
 }
 
 impl<'a> Asked<'a> {
-    /// Everything that there is of a subject.
+    /// Returns the request for all artefacts of a setup.
     pub fn everything(criterion: Criterion, folders: &'a Folders) -> Self {
         let attention = Selection::Paper;
         Self { criterion, folders, attention, with_figure: false, against: None, is_all: true }
     }
 
-    /// Returns what not every file has, or another experiment has to have measured too; nothing, if everything is drawn and that was not
-    /// measured.
+    /// Returns data that a file may lack or another experiment provides; `None` if everything is drawn and it was not measured.
     pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
         if self.is_all { Ok(left_out.keep_if_there(read)) } else { read.map(Some) }
     }
 
-    /// The one sheet of a file; without one nothing, if everything is drawn, and else this fault.
+    /// Returns the one sheet of a file. Without a sheet, returns nothing if everything is drawn, otherwise the fault.
     pub(crate) fn sheet_or(
         &self,
         sheet: Option<Result<Sheet>>,
@@ -60,10 +59,9 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Signs of verdicts in the cells of tables.
 pub(crate) const SIGNS: &str = "!: needed, ?: undecided, no sign: dispensable";
 
-/// A cell with the sign of a verdict before it.
+/// Puts the sign of a verdict before the text of a cell.
 pub(crate) fn judged(cell: Cell, verdict: Option<Verdict>) -> Cell {
     let sign = match verdict {
         Some(Verdict::Needed) => "!",
@@ -73,13 +71,13 @@ pub(crate) fn judged(cell: Cell, verdict: Option<Verdict>) -> Cell {
     Cell { text: format!("{sign}{}", cell.text), ..cell }
 }
 
-/// Numbers of verdicts in three cells: needed, dispensable, undecided; empty where there are none.
+/// Returns cells with the numbers of needed, dispensable and undecided heads; empty without verdicts.
 pub fn three(verdicts: Option<Verdicts>) -> [Cell; 3] {
     let three = verdicts.map(|Verdicts { needed, dispensable, undecided }| [needed, dispensable, undecided]);
     three.map_or_else(Default::default, |three| three.map(Cell::from))
 }
 
-/// Adds rows whose cells have the names of their columns.
+/// Adds columns and rows, with the column names taken from the cells.
 pub(crate) fn by_name(
     table: Table,
     headings: [&'static str; 2],
@@ -94,7 +92,7 @@ pub(crate) fn by_name(
     table.columns(headings, names).rows(all)
 }
 
-/// Sheet of a file under a name, with a remark on what the signature cannot vouch for.
+/// Returns a sheet of a file, with a remark on what its signature does not vouch for.
 pub(crate) fn sheet(
     file: &ResultFile,
     name: &str,
@@ -104,7 +102,7 @@ pub(crate) fn sheet(
     Sheet::new(&file.stem(name), chart, tables).remark(file.remark())
 }
 
-/// A figure of the rows of one file; none if they have nothing for it.
+/// Draws a figure from the rows of one file.
 pub(crate) fn figure<R: Row, C: Into<Option<Chart>>>(
     file: ResultFile,
     stem: &str,
@@ -114,25 +112,25 @@ pub(crate) fn figure<R: Row, C: Into<Option<Chart>>>(
     Ok(vec![sheet(&found.file, stem, draw(&found), [])])
 }
 
-/// The line at which a loss is as large as the margin.
+/// Line at a loss equal to the margin.
 pub(crate) const MARGIN: Style = Style::dashed(GREY, 0.7);
 
-/// Lines at no change and at the margin, on an axis of changes of the score.
+/// Returns lines at no change and at the margin, on an axis of changes.
 pub(crate) fn limits(sweep: &Ablations, judge: Judge, at: fn(f64) -> At) -> [Layer; 2] {
     [Layer::Rule(at(0.0), Style::line(GREY, 0.5)), Layer::Rule(at(margin(sweep, judge)), MARGIN)]
 }
 
-/// The change of the score that is a loss as large as the margin.
+/// Returns the change of the score that equals a loss of the margin.
 pub(crate) fn margin(sweep: &Ablations, judge: Judge) -> f64 {
     -sweep.metric().direction().gain(judge.margin(sweep.base()))
 }
 
-/// An axis that holds these changes of the score.
+/// Returns an axis for changes of the score.
 pub(crate) fn changes(metric: Metric, (low, high): (f64, f64)) -> Axis {
     Axis::around(format!("change of {}", metric.label()), low, high)
 }
 
-/// The mark of one attention type.
+/// Returns the mark for an attention type.
 pub(crate) const fn mark(attention: Attention, radius: f64) -> Mark {
     match attention {
         Attention::EncEnc | Attention::SelfAttention => Mark::new(Shape::Circle, radius, BLUE),
@@ -141,23 +139,22 @@ pub(crate) const fn mark(attention: Attention, radius: f64) -> Mark {
     }
 }
 
-/// Sentence on the bands around curves.
 pub(crate) const BANDS: &str = "bands: 95% intervals of the change from the full model, drawn around the score, for each step separately";
 
-/// `35.91 [-0.35, +0.08]`: a score with the 95% interval of its change, marked where it is significantly worse.
+/// Formats a score with the 95% interval of its change, `35.91 [-0.35, +0.08]`; marked if significantly worse.
 pub(crate) fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
     let ends = metric.brackets(row.delta_interval());
     Cell::number(metric.amount(tests.variant) + &ends, tests.variant).marked(criterion.is_loss(row))
 }
 
-/// `-0.75 [-1.50, -0.02]`: a difference of two models with its 95% interval.
+/// Formats the difference of two models with its 95% interval: `-0.75 [-1.50, -0.02]`.
 pub(crate) fn difference(found: &Comparison, metric: &Metric) -> Cell {
     let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
     Cell::number(metric.change(found.delta) + &ends, found.delta)
 }
 
-/// The number of each head with its rank, 1 for the greatest; equal numbers have the same one.
+/// Returns the value of each head with its rank, 1 for the highest; equal values share a rank.
 pub fn ranked(numbers: impl IntoIterator<Item = (HeadId, f64)>) -> BTreeMap<HeadId, Cell> {
     let numbers: Vec<(HeadId, f64)> = numbers.into_iter().collect();
     let rank = |value: f64| 1 + numbers.iter().filter(|(_, other)| *other > value).count();
@@ -165,14 +162,14 @@ pub fn ranked(numbers: impl IntoIterator<Item = (HeadId, f64)>) -> BTreeMap<Head
     numbers.iter().map(|&(head, value)| (head, Cell::printed(value, text))).collect()
 }
 
-/// `2.565 (2.564 to 2.567, 5 draws)`: the mean of random draws, with the range; marked if that does not hold `score`.
+/// Formats the mean of random draws with their range, `2.565 (2.564 to 2.567, 5 draws)`; marked if `score` is outside the range.
 pub(crate) fn drawn(draws: &Draws, number: impl Fn(f64) -> String, score: Option<f64>) -> Cell {
     let range = if draws.count > 1 { range(draws.range, &number) + ", " } else { String::new() };
     let text = format!("{} ({range}{})", number(draws.mean), count(draws.count, "draw"));
     Cell::number(text, draws.mean).marked(score.is_some_and(|score| draws.exclude(score)))
 }
 
-/// Sentence on random draws, of which the fewest that a choice is compared with are as many as this; nothing without any.
+/// Explains random draws, given the smallest number of draws that a choice is compared with; `None` without draws.
 pub(crate) fn of_draws(fewest: usize) -> Option<String> {
     let (all, enough) = (count(fewest, "draw"), Draws::ENOUGH);
     let means = format!("random: the mean of {all}, with the range");
@@ -181,7 +178,7 @@ pub(crate) fn of_draws(fewest: usize) -> Option<String> {
     (fewest > 0).then_some(if fewest < enough { few } else { means })
 }
 
-/// Meaning of a mark on the score of a model that was trained further.
+/// Explains the mark on a score of a fine-tuned model.
 pub(crate) fn worse_than_control(metric: &Metric, criterion: Criterion) -> String {
     let (side, criterion) = (metric.worse_side(), criterion.in_words());
     format!(
@@ -193,7 +190,7 @@ pub(crate) fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> Strin
     format!("hollow: {}", significantly_worse(metric, than, criterion))
 }
 
-/// Meaning of a mark on such a score, which is compared with `than`.
+/// Explains a mark on a score that is compared with `than`.
 fn significantly_worse(metric: &Metric, than: &str, criterion: Criterion) -> String {
     format!("significantly {} {than} ({})", metric.worse_side(), criterion.in_words())
 }

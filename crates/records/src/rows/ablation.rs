@@ -1,4 +1,4 @@
-//! Rows of experiments that mask heads for each head.
+//! Rows of experiments that mask heads, one for each head.
 use heads::{Attention, HeadId};
 use stats::MetricName;
 
@@ -26,7 +26,7 @@ tested_row! {
 }
 
 impl AblationRow {
-    /// A row whose difference was not tested.
+    /// Returns a row whose effect was not tested.
     pub fn untested(head: HeadId, metric: MetricName, base_score: f64, score: f64) -> Self {
         let (attention, layer, head) = head.numbers();
         Self {
@@ -41,14 +41,13 @@ impl AblationRow {
         }
     }
 
-    /// Its head.
+    /// Returns its head.
     pub fn head_id(&self) -> HeadId {
         HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 
 impl Row for AblationRow {
-    /// Attention type, layer, head and metric.
     type Key = (&'static str, usize, usize, &'static str);
 
     const LATER: &'static [&'static str] = &["looks", "correlation"];
@@ -57,7 +56,7 @@ impl Row for AblationRow {
         (self.attention.name(), self.layer, self.head, self.metric.name())
     }
 
-    /// Its head, such as `enc-enc:6:13`.
+    /// Returns its head, such as `enc-enc:6:13`.
     fn name(&self) -> String {
         self.head_id().to_string()
     }
@@ -80,7 +79,6 @@ impl Row for AblationRow {
 }
 
 impl TestedRow for AblationRow {
-    /// Its attention type.
     fn family(&self) -> String {
         self.attention.to_string()
     }
@@ -105,7 +103,7 @@ impl TestedRow for AblationRow {
     tested_columns!();
 }
 
-/// Sizes that are joined by `+`; `None` if one is no number.
+/// Parses sizes joined by `+`; `None` if one is not a number.
 fn sizes(text: &str) -> Option<Vec<usize>> {
     text.split('+').filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect()
 }

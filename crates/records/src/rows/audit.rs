@@ -1,9 +1,9 @@
-//! Rows of audits: a list of heads, and random sets with as many heads in each layer.
+//! Rows of audits: a list of heads, and random sets with equally many heads in each layer.
 use super::{BASE, Row, TestedRow, heads_fault, tested_columns, tested_row};
 use crate::check::{Limit, MOST, test_limits};
 
 tested_row! {
-    /// One row of `audit`: the list of heads, or a random set with as many heads in each layer.
+    /// One row of `audit`: the list of heads, or a random set with equally many heads in each layer.
     pub struct AuditRow {
         /// Seed of the random set; empty for the list.
         pub draw: Option<u64>,
@@ -34,7 +34,7 @@ impl Row for AuditRow {
         self.draw
     }
 
-    /// `list`, or such as `draw-7`.
+    /// Returns `list`, or a name such as `draw-7`.
     fn name(&self) -> String {
         self.draw.map_or_else(|| "list".to_owned(), |seed| format!("draw-{seed}"))
     }
@@ -63,7 +63,6 @@ impl Row for AuditRow {
 }
 
 impl TestedRow for AuditRow {
-    /// `list` or `draws`.
     fn family(&self) -> String {
         if self.draw.is_none() { "list" } else { "draws" }.to_owned()
     }
@@ -76,7 +75,6 @@ impl TestedRow for AuditRow {
         Some(&self.masked_heads)
     }
 
-    /// Ranks the list among the random sets.
     fn compare(rows: &mut [Self]) {
         let draws: Vec<f64> = rows.iter().filter(|row| row.draw.is_some()).map(Self::gain).collect();
         let Some(list) = rows.iter_mut().find(|row| row.draw.is_none()).filter(|_| !draws.is_empty()) else {
@@ -96,7 +94,7 @@ impl TestedRow for AuditRow {
 mod tests {
     use super::*;
 
-    /// Losses of 3 for the list and 1, 3, 5 and 2 for the random sets: one loses more, two at least as much.
+    /// Losses of 3 for the list and 1, 3, 5 and 2 for the random sets: one loses more, two at least 3.
     #[test]
     fn a_list_is_ranked_by_its_loss() {
         let row = |draw, score| AuditRow {

@@ -59,7 +59,6 @@ pub struct CorrelationRow {
 }
 
 impl Row for CorrelationRow {
-    /// Attention type.
     type Key = &'static str;
 
     const LATER: &'static [&'static str] = &[
@@ -80,7 +79,7 @@ impl Row for CorrelationRow {
 
     fn limits(&self) -> Vec<Limit> {
         let unit = |column, value| Limit::optional(column, value, -1.0..=1.0, "-1 to 1 or empty");
-        // Halves can disagree so much that Spearman and Brown's formula has no lower end.
+        // If halves disagree strongly, the Spearman-Brown formula has no lower bound.
         let reliability = |column, value| Limit::optional(column, value, -MOST..=1.0, "at most 1 or empty");
         let (heads, top) = (self.heads as f64, self.top as f64);
         vec![

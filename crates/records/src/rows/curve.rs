@@ -1,4 +1,4 @@
-//! Rows of pruning curves: more and more heads are masked, in the order of a ranking or as a search chooses them, perhaps with a repair.
+//! Rows of pruning curves: more and more heads are masked, in the order of a ranking or as chosen by a search, optionally with a repair.
 use std::fmt;
 
 use clap::ValueEnum;
@@ -10,7 +10,7 @@ use super::{BASE, Row, TestedRow, falls, heads_fault, tested_columns, tested_row
 use crate::Order;
 use crate::check::{Limit, finite, step_limits, test_limits};
 
-/// Repair of a model after some of its heads were masked.
+/// Repair of a model after some of its heads are masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum)]
 pub enum Repair {
     /// No repair
@@ -29,7 +29,7 @@ impl Repair {
     /// All repairs, in the order of legends and tables.
     pub const ALL: [Self; 4] = [Self::None, Self::Mean, Self::LeastSquares, Self::Training];
 
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -88,7 +88,7 @@ tested_row! {
 /// Name of a pruning curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CurveId {
-    /// The heads that can be masked.
+    /// Heads that can be masked.
     pub attention: Scope,
     /// Ranking of the heads, or search for them.
     pub order: Order,
@@ -98,7 +98,7 @@ pub struct CurveId {
     pub complement: bool,
 }
 
-/// Such as `all/importance`, `enc-dec/random-3` or `all/importance/complement`.
+/// For example `all/importance`, `enc-dec/random-3` or `all/importance/complement`.
 impl fmt::Display for CurveId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seed = self.order_seed.map(|seed| format!("-{seed}")).unwrap_or_default();
@@ -119,38 +119,38 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Sort key, the cheapest first: by passes, then by updates.
+    /// Returns the sort key, cheapest first: by passes, then by updates.
     pub fn key(self) -> [usize; 2] {
         [self.forward + self.backward, self.updates]
     }
 }
 
 impl CurveRow {
-    /// Name of its curve.
+    /// Returns the name of its curve.
     pub fn curve(&self) -> CurveId {
         let Self { attention, order, order_seed, complement, .. } = *self;
         CurveId { attention, order, order_seed, complement }
     }
 
-    /// Cost of choosing the masked heads.
+    /// Returns the cost of choosing the masked heads.
     pub fn cost(&self) -> Cost {
         let [forward, backward, updates] =
             [self.forward, self.backward, self.selection_updates].map(Option::unwrap_or_default);
         Cost { forward, backward, updates }
     }
 
-    /// Repair of the model. Files of earlier versions do not name the repair of models that were retrained.
+    /// Returns the repair of the model. Files of earlier versions do not state it for models that were retrained.
     pub fn repair(&self) -> Repair {
         let unnamed = if self.updates.is_some() { Repair::Training } else { Repair::None };
         self.repair.unwrap_or(unnamed)
     }
 
-    /// Returns true for rows of files that compare repairs; their step 0 is compared with the full model, too.
+    /// Returns true for rows of files that compare repairs; their step 0 is compared with the full model too.
     pub fn is_repaired(&self) -> bool {
         self.repair.is_some() || self.updates.is_some()
     }
 
-    /// Rows of retrained models have had the names of their steps since before there were other repairs.
+    /// Returns the suffix of the name; retrained models have none because they existed before other repairs.
     fn suffix(&self) -> String {
         let named = self.repair.filter(|&repair| repair != Repair::Training);
         named.map_or_else(String::new, |repair| format!("/{repair}"))
@@ -161,7 +161,7 @@ impl Row for CurveRow {
     /// Repair, attention type, order, seed of a random order, whether it is reversed, and step.
     type Key = (Option<Repair>, &'static str, &'static str, Option<u64>, bool, usize);
 
-    /// Curves with and without repairs had row types of their own.
+    /// Curves with and without repairs used to have separate row types.
     const LATER: &'static [&'static str] = &[
         "repair",
         "reached_dispensable",
@@ -186,12 +186,12 @@ impl Row for CurveRow {
         )
     }
 
-    /// Its curve, step and repair, such as `all/importance/3` or `all/importance/3/mean`.
+    /// Returns its curve, step and repair, such as `all/importance/3` or `all/importance/3/mean`.
     fn name(&self) -> String {
         format!("{}/{}{}", self.curve(), self.step, self.suffix())
     }
 
-    /// Such as `all by random, seed 3, step 2` or `all by importance, complement, step 2, least-squares`.
+    /// For example `all by random, seed 3, step 2` or `all by importance, complement, step 2, least-squares`.
     fn title(&self) -> String {
         let seed = self.order_seed.map_or(String::new(), |seed| format!(", seed {seed}"));
         let complement = if self.complement { ", complement" } else { "" };
@@ -221,7 +221,7 @@ impl Row for CurveRow {
         vec![("metric", format!("`{}`", self.metric)), ("base_score", self.base_score.to_string())]
     }
 
-    /// Percentages of different wholes cannot share an axis.
+    /// Percentages of different totals cannot share an axis.
     fn series(&self) -> String {
         self.family()
     }
@@ -240,7 +240,7 @@ impl Row for CurveRow {
 }
 
 impl TestedRow for CurveRow {
-    /// Its curve and repair, such as `all/importance`, `enc-dec/random-3` or `all/importance/complement/mean`.
+    /// Returns its curve and repair, such as `all/importance`, `enc-dec/random-3` or `all/importance/complement/mean`.
     fn family(&self) -> String {
         format!("{}{}", self.curve(), self.suffix())
     }

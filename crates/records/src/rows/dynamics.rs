@@ -22,21 +22,20 @@ tested_row! {
 }
 
 impl DynamicsRow {
-    /// Name of the row of a step after this many updates, such as `1200/3`.
+    /// Returns the name of the row of a step after this many updates, such as `1200/3`.
     pub fn name_of(updates: usize, step: usize) -> String {
         format!("{updates}/{step}")
     }
 }
 
 impl Row for DynamicsRow {
-    /// Updates and step.
     type Key = (usize, usize);
 
     fn key(&self) -> Self::Key {
         (self.updates, self.step)
     }
 
-    /// Its checkpoint and step, such as `1200/3`.
+    /// Returns its checkpoint and step, such as `1200/3`.
     fn name(&self) -> String {
         Self::name_of(self.updates, self.step)
     }
@@ -70,7 +69,7 @@ impl Row for DynamicsRow {
         vec![("epoch", epoch), ("base_score", self.base_score.to_string())]
     }
 
-    /// Epochs rise with the updates.
+    /// Checks that epochs rise with the updates.
     fn against(&self, before: &Self) -> Option<(&'static str, f64, &'static str)> {
         if self.updates == before.updates {
             return falls(before.masked, self.masked);
@@ -81,12 +80,11 @@ impl Row for DynamicsRow {
 }
 
 impl TestedRow for DynamicsRow {
-    /// Its checkpoint: the number of updates.
     fn family(&self) -> String {
         self.updates.to_string()
     }
 
-    /// The checkpoint with all its heads, such as `1200/base`.
+    /// Returns the checkpoint with all its heads, such as `1200/base`.
     fn base(&self) -> String {
         format!("{}/{BASE}", self.updates)
     }

@@ -1,4 +1,4 @@
-//! Rows of what heads do.
+//! Rows of the functions of heads.
 use heads::{Attention, HeadId, names::named};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::check::{Limit, finite, head_limits};
 
-/// Function of heads that a [`HeadFunctionRow`] is about.
+/// Function of heads that a [`HeadFunctionRow`] tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FunctionName {
-    /// Share of its attention that a head gives to one key: Voita et al. (2019), Section 4.
+    /// Mean maximum attention weight: Voita et al. (2019), Section 4.
     Confidence,
-    /// The earlier occurrence of the same token, in blocks of random tokens said twice: Olsson et al. (2022).
+    /// Attention to the earlier occurrence of the token, in repeated random tokens: Olsson et al. (2022).
     DuplicateToken,
-    /// The token after the earlier occurrence, in the same blocks.
+    /// Attention to the token after the earlier occurrence, in repeated random tokens.
     Induction,
-    /// The relative position that a head looks at, of all queries: Section 5.1.
+    /// Attention to one relative position, over all queries: Section 5.1.
     Positional,
-    /// The same of the queries that have a key there, beyond the paper; it makes no head positional.
+    /// Attention to one relative position, over the queries that have a key there; not in the paper, and does not make a head positional.
     PositionalThere,
-    /// The position before, in texts.
+    /// Attention to the previous position, in texts.
     PreviousToken,
-    /// The rarest tokens: Section 5.3.
+    /// Attention to the rarest tokens: Section 5.3.
     Rare,
-    /// The first position from all others, in texts: Xiao et al. (2024), <https://arxiv.org/abs/2309.17453>.
+    /// Attention sink, from all other positions to the first one, in texts: Xiao et al. (2024), <https://arxiv.org/abs/2309.17453>.
     Sink,
-    /// A dependency in one of its directions: Section 5.2.
+    /// Attention along a dependency in one of its directions: Section 5.2.
     Syntactic,
 }
 
 impl FunctionName {
-    /// All of them, by name.
+    /// All functions, by name.
     pub const ALL: [Self; 9] = [
         Self::Confidence,
         Self::DuplicateToken,
@@ -44,10 +44,10 @@ impl FunctionName {
         Self::Syntactic,
     ];
 
-    /// Those that are mean attention weights on a position, the rows of `named-heads`, in the order in which they are told.
+    /// Functions measured as mean attention weights on a position, the rows of `named-heads`, in the order of reports.
     pub const NAMED: [Self; 4] = [Self::Induction, Self::DuplicateToken, Self::PreviousToken, Self::Sink];
 
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Confidence => "confidence",
@@ -65,9 +65,9 @@ impl FunctionName {
 
 named!(FunctionName, "function of a head", FunctionName::ALL);
 
-/// The share at one position from which on a head is positional, in percent: Section 5.1.
+/// Minimum share at one position for a positional head, in percent: Section 5.1.
 pub const POSITIONAL_PERCENT: f64 = 90.0;
-/// The points above the most frequent position from which on a head is syntactic: Section 5.2.
+/// Minimum lead over the most frequent position for a syntactic head, in points: Section 5.2.
 pub const SYNTACTIC_POINTS: f64 = 10.0;
 
 /// One row of `head-functions` or `named-heads`: how well a head performs a function.
@@ -118,18 +118,18 @@ pub struct HeadFunctionRow {
 }
 
 impl HeadFunctionRow {
-    /// Its head.
+    /// Returns its head.
     pub fn head_id(&self) -> HeadId {
         HeadId::numbered(self.attention, self.layer, self.head)
     }
 
-    /// Returns true if it is on something that a head may be said to do: confidence is no function, and what holds only of the queries
-    /// that have a key there makes no head positional.
+    /// Returns true for a function that a head may be said to have. Confidence is not a function, and attention over only the queries that
+    /// have a key at a position does not make a head positional.
     pub fn is_function(&self) -> bool {
         [FunctionName::Positional, FunctionName::Syntactic, FunctionName::Rare].contains(&self.function)
     }
 
-    /// The task, whatever head does it: function and detail. All heads have the same one for positions, whichever these are.
+    /// Returns the function and detail that heads compete for; for positions without the detail, since any position counts.
     pub fn task(&self) -> (FunctionName, &str) {
         let by_head = [FunctionName::Positional, FunctionName::PositionalThere].contains(&self.function);
         (self.function, if by_head { "" } else { &self.detail })
@@ -137,7 +137,6 @@ impl HeadFunctionRow {
 }
 
 impl Row for HeadFunctionRow {
-    /// Attention type, layer, head, function and detail.
     type Key = (&'static str, usize, usize, &'static str, String);
 
     fn key(&self) -> Self::Key {
@@ -172,7 +171,7 @@ impl Row for HeadFunctionRow {
     }
 }
 
-/// The row of the head with the greatest share of each function, by function; of equal shares the first.
+/// Returns the row of the head with the largest share for each task, ordered by function; the first one if several tie.
 pub fn leaders<'a>(rows: impl IntoIterator<Item = &'a HeadFunctionRow>) -> Vec<&'a HeadFunctionRow> {
     let mut leaders: BTreeMap<(FunctionName, &str), &HeadFunctionRow> = BTreeMap::new();
     for row in rows.into_iter().filter(|row| row.is_function()) {
@@ -184,9 +183,9 @@ pub fn leaders<'a>(rows: impl IntoIterator<Item = &'a HeadFunctionRow>) -> Vec<&
     leaders.into_values().collect()
 }
 
-/// The heads that have each function by the paper's thresholds: Voita et al. (2019), Figures 1c and 2b. A head may have several.
-/// A function that was not looked for, such as dependencies in texts without trees, is absent. So is `other`, the heads that have
-/// none, unless all three were looked for.
+/// Returns the heads with each function by the paper's thresholds: Voita et al. (2019), Figures 1c and 2b. A head may have several. A
+/// function that was not tested, such as dependencies in texts without trees, is `None`; so is `other`, the heads without any function,
+/// unless all three were tested.
 pub fn by_function(rows: &[HeadFunctionRow]) -> [(&'static str, Option<BTreeSet<HeadId>>); 4] {
     let of = |function: FunctionName| {
         let mut rows = rows.iter().filter(|row| row.function == function).peekable();
@@ -231,8 +230,8 @@ mod tests {
         }
     }
 
-    /// Head 1:1 does two things, 1:2 and 1:3 nothing: confidence is no function, nor is what only holds of the queries that have a
-    /// key there.
+    /// Head 1:1 has two functions, 1:2 and 1:3 none: confidence is not a function, nor is attention over only the queries that have a key
+    /// at the position.
     #[test]
     fn a_head_may_do_several_things_or_none() {
         let (yes, no) = (Some(true), Some(false));
@@ -253,7 +252,7 @@ mod tests {
         let one = heads(&[(1, 1)]);
         let expected = [one.clone(), one.clone(), heads(&[(2, 1)]), heads(&[(1, 2), (1, 3)])];
         assert_eq!(by_function(&rows).map(|(_, found)| found), expected);
-        // without trees nobody knows what else a head does
+        // without trees it is unknown which heads have no function
         let without: Vec<_> =
             rows.iter().filter(|row| row.function != FunctionName::Syntactic).cloned().collect();
         assert_eq!(by_function(&without).map(|(_, found)| found), [one, None, heads(&[(2, 1)]), None]);

@@ -1,35 +1,35 @@
-//! Rows of models that were trained further under gates, and of the gates while they were trained.
+//! Rows of models that were trained further with gates, and of the gates during training.
 use heads::{Attention, HeadId, HeadSet, Scope, names::named};
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, Goal, Row, TestedRow, tested_columns, tested_row};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
 
-/// Choice of the heads of a row. The model was then trained further for as many updates, whatever the method but [`Self::Scratch`].
+/// Choice of the heads of a row. The model was then trained further, with equally many updates for every method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// By gates that were trained (Voita et al. 2019).
+    /// Heads kept by trained gates (Voita et al. 2019).
     #[default]
     Gates,
-    /// All are kept.
+    /// All heads are kept.
     Ungated,
-    /// The most important ones are kept (Michel et al. 2019, Equation 2).
+    /// The most important heads are kept (Michel et al. 2019, Equation 2).
     Importance,
-    /// The heads are kept that cost most when masked alone: the oracle of Michel et al. (2019), Section 4.
+    /// The heads that cost most when masked alone are kept: the oracle of Michel et al. (2019), Section 4.
     Oracle,
-    /// Random ones are kept, one choice for each seed.
+    /// Random heads are kept, one choice per seed.
     Random,
-    /// The heads are kept whose gates would close first.
+    /// The heads whose gates would close first are kept.
     Complement,
-    /// The heads are kept that learned gates keep; the others were masked from the first update on, and no gate was trained.
+    /// The heads of trained gates are kept; the others were masked from the first update on, and no gate was trained.
     Chosen,
-    /// The heads are kept that learned gates keep, in a new model that never had the others: trained for as many epochs as the model
-    /// and what trained it on together (Voita et al. 2019, Section 6.3).
+    /// The heads of trained gates are kept in a new model that never had the others: trained for all epochs of the model and of its further
+    /// training (Voita et al. 2019, Section 6.3).
     Scratch,
 }
 
 impl Method {
-    /// All methods, in the order in which legends and tables list them.
+    /// All methods, in the order of legends and tables.
     pub const ALL: [Self; 8] = [
         Self::Gates,
         Self::Chosen,
@@ -41,12 +41,12 @@ impl Method {
         Self::Ungated,
     ];
 
-    /// Returns true if its heads are those that learned gates keep, or hang on them otherwise.
+    /// Returns true if its heads depend on trained gates.
     pub fn hangs_on_gates(self) -> bool {
         matches!(self, Self::Complement | Self::Chosen | Self::Scratch)
     }
 
-    /// The name in result files and on the command line.
+    /// Returns the name in result files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gates => "gates",
@@ -105,7 +105,7 @@ tested_row! {
 }
 
 impl GateRow {
-    /// The setting that tells it apart from other rows of its method.
+    /// Returns the setting that distinguishes it from other rows of its method.
     pub fn goal(&self) -> Goal {
         match (self.lambda, self.target) {
             (Some(lambda), _) => Goal::Penalty(lambda),
@@ -114,7 +114,7 @@ impl GateRow {
         }
     }
 
-    /// Heads kept of one attention type; none if the model has no such heads.
+    /// Returns the number of heads kept of one attention type; `None` if the model has no such heads.
     pub fn kept_of(&self, attention: Attention) -> Option<usize> {
         match attention {
             Attention::EncEnc => self.kept_enc_enc,
@@ -124,21 +124,21 @@ impl GateRow {
         }
     }
 
-    /// Its name as that of a file: `enc-enc-gates-heads-24`.
+    /// Returns its name as part of a file name: `enc-enc-gates-heads-24`.
     pub fn short_name(&self) -> String {
         self.name().replace('/', "-")
     }
 }
 
 impl Row for GateRow {
-    /// Attention type, method, seed of a random choice, target, and bits of λ, which are in its order.
+    /// Attention type, method, seed of a random choice, target, and bits of λ, which sort like λ.
     type Key = (&'static str, Method, Option<u64>, Option<usize>, Option<u64>);
 
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.method, self.method_seed, self.target, self.lambda.map(f64::to_bits))
     }
 
-    /// Such as `enc-enc/gates/heads-24`.
+    /// For example `enc-enc/gates/heads-24`.
     fn name(&self) -> String {
         let seed = self.method_seed.map(|seed| format!("-{seed}")).unwrap_or_default();
         format!("{}/{}{seed}/{}", self.attention, self.method, self.goal())
@@ -158,7 +158,7 @@ impl Row for GateRow {
 
     fn fault(&self) -> Option<String> {
         let of_types = Attention::ALL.into_iter().filter(|&attention| self.attention.holds(attention));
-        // any number may stand in a file
+        // a file may contain any number
         let by_type = of_types.filter_map(|attention| self.kept_of(attention)).fold(0, usize::saturating_add);
         match self.kept_heads.parse::<HeadSet>() {
             Err(fault) => Some(fault.to_string()),
@@ -186,7 +186,7 @@ impl Row for GateRow {
 }
 
 impl TestedRow for GateRow {
-    /// Its attention type and method, such as `enc-enc/gates`.
+    /// Returns its attention type and method, such as `enc-enc/gates`.
     fn family(&self) -> String {
         format!("{}/{}", self.attention, self.method)
     }
@@ -222,14 +222,13 @@ pub struct GateFilmRow {
 }
 
 impl GateFilmRow {
-    /// Its head.
+    /// Returns its head.
     pub fn head_id(&self) -> HeadId {
         HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 
 impl Row for GateFilmRow {
-    /// Heads with gates, name of their goal, epoch, and head.
     type Key = (&'static str, String, usize, &'static str, usize, usize);
 
     fn key(&self) -> Self::Key {

@@ -1,15 +1,15 @@
-//! Goals of learned gates; files name models after it.
+//! Goals of trained gates, which are also in the file names of models.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Goal of the gates of a model. A control has the goal of the gates that it stands beside.
+/// Goal of the gates of a model. A control has the goal of the gates that it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Goal {
-    /// To keep this many heads.
+    /// Keep this many heads.
     Heads(usize),
-    /// A penalty: an open gate costs this many nats per prediction: λ of Voita et al. (2019), Equation 6.
+    /// A penalty for an open gate, in nats per prediction: λ of Voita et al. (2019), Equation 6.
     Penalty(f64),
     /// All heads are kept: no gate was trained.
     AllHeads,
@@ -43,7 +43,7 @@ impl TryFrom<String> for Goal {
             _ => None,
         };
         let is_penalty = |lambda: f64| lambda.is_finite() && lambda.is_sign_positive();
-        // one spelling for each
+        // only one spelling per goal
         goal.filter(|goal| {
             goal.to_string() == name && !matches!(goal, Self::Penalty(lambda) if !is_penalty(*lambda))
         })

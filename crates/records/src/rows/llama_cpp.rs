@@ -51,7 +51,7 @@ pub struct LlamaCppRow {
 }
 
 impl Row for LlamaCppRow {
-    /// The model with all heads first, then by what was removed and how many.
+    /// The full model first, then by choice of the removed heads and their number.
     type Key = (bool, String, usize);
 
     fn key(&self) -> Self::Key {

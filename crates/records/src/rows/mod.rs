@@ -40,65 +40,65 @@ pub use training::TrainingRow;
 
 /// A line of a result file. Rows are flat, and their text has no line breaks.
 pub trait Row: Serialize + DeserializeOwned + PartialEq {
-    /// The cells that make a row unique in its file; a finished file is in the order of its keys.
+    /// Cells that make a row unique in its file; a finished file is sorted by key.
     type Key: Ord + Debug;
 
-    /// Columns that files of earlier versions lack, in addition to those of tests; their cells are read as empty.
+    /// Columns that files of earlier versions lack, in addition to those of tests; read as empty.
     const LATER: &'static [&'static str] = &[];
 
-    /// The key of this row.
+    /// Returns the key of this row.
     fn key(&self) -> Self::Key;
 
-    /// The key as text, such as `enc-enc:6:13`; what is measured of its segments is stored under it.
+    /// Returns the key as text, such as `enc-enc:6:13`, under which the statistics of its segments are stored.
     fn name(&self) -> String;
 
-    /// Name of the rows that are measured together, such as a curve: `--again` replaces all of them.
+    /// Returns the name of the rows that are measured together, such as a curve: `--again` replaces all of them.
     fn series(&self) -> String {
         self.name()
     }
 
-    /// Name of the row in messages.
+    /// Returns the name of the row in messages.
     fn title(&self) -> String {
         self.name()
     }
 
-    /// The numbers that have limits.
+    /// Returns the numbers that have limits.
     fn limits(&self) -> Vec<Limit> {
         Vec::new()
     }
 
-    /// Any other fault of the row.
+    /// Returns any other fault of the row.
     fn fault(&self) -> Option<String> {
         None
     }
 
-    /// Columns that are the same in all rows of a run, with their values.
+    /// Returns the columns that are equal in all rows of a run, with their values.
     fn of_run(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Rows that have more in common than a run; absent where none do.
+    /// Returns the group of rows with further common columns; `None` if rows have no groups.
     fn group(&self) -> Option<String> {
         None
     }
 
-    /// Columns that are the same in such rows, with their values.
+    /// Returns the columns that are equal in all rows of a group, with their values.
     fn of_group(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// A number that cannot follow the row before it in the order of keys: its column, value, and what is allowed.
+    /// Returns a number that cannot follow the preceding row in the order of keys: its column, value, and what is allowed.
     fn against(&self, _before: &Self) -> Option<(&'static str, f64, &'static str)> {
         None
     }
 }
 
-/// Of two steps of one curve, the second masks no fewer heads.
+/// Returns a fault if the second of two steps of a curve masks fewer heads.
 pub(crate) fn falls(before: usize, masked: usize) -> Option<(&'static str, f64, &'static str)> {
     (masked < before).then_some(("masked", masked as f64, "no less than in the step before"))
 }
 
-/// Fault of a list of masked heads that should have this many.
+/// Returns the fault of a list of masked heads that should have this many heads.
 pub(crate) fn heads_fault(names: &str, masked: usize) -> Option<String> {
     match names.parse::<HeadSet>() {
         Err(fault) => Some(fault.to_string()),

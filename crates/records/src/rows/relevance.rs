@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::check::{GREATEST, Limit, finite, head_limits};
 
-/// One row of `relevance`: the share of the prediction that is traced back to a head (Voita et al. 2019, Section 4, Figures 1a and
-/// 2a).
+/// One row of `relevance`: the share of the prediction attributed to a head (Voita et al. 2019, Section 4, Figures 1a and 2a).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelevanceRow {
@@ -33,22 +32,21 @@ pub struct RelevanceRow {
 }
 
 impl RelevanceRow {
-    /// Caveat where more than 1% of the relevance is lost or added. Above 100% the share has no number: results by the paper's
-    /// rule, which earlier versions had, divide by sums near 0.
+    /// Returns a caveat if more than 1% of the relevance is lost or added. Above 100% no share is given: results by the paper's rule, as in
+    /// earlier versions, divide by sums near 0.
     pub fn doubt(lost: f64) -> Option<String> {
         let share = if lost > 1.0 { "more than all".to_owned() } else { format!("{:.1}%", 100.0 * lost) };
         (lost > 0.01)
             .then(|| format!("{share} of the relevance is lost or added between logits and embeddings"))
     }
 
-    /// Its head.
+    /// Returns its head.
     pub fn head_id(&self) -> HeadId {
         HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 
 impl Row for RelevanceRow {
-    /// Attention type, layer and head.
     type Key = (&'static str, usize, usize);
 
     fn key(&self) -> Self::Key {

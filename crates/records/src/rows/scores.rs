@@ -1,4 +1,4 @@
-//! Rows of scores of heads.
+//! Rows of criteria that rank heads.
 use heads::{Attention, HeadId, Measure};
 use serde::{Deserialize, Serialize};
 use stats::bootstrap::Interval;
@@ -27,21 +27,20 @@ pub struct ScoreRow {
 }
 
 impl ScoreRow {
-    /// The row of a head.
+    /// Builds the row of a head.
     pub fn new(head: HeadId, measure: Measure, value: f64, interval: Option<Interval>) -> Self {
         let (attention, layer, head) = head.numbers();
         let (value_low, value_high) = (interval.map(|ends| ends.low), interval.map(|ends| ends.high));
         Self { attention, layer, head, measure, value, value_low, value_high }
     }
 
-    /// Its head.
+    /// Returns its head.
     pub fn head_id(&self) -> HeadId {
         HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 
 impl Row for ScoreRow {
-    /// Attention type, layer, head and measure.
     type Key = (&'static str, usize, usize, Measure);
 
     const LATER: &'static [&'static str] = &["value_low", "value_high"];

@@ -55,7 +55,6 @@ pub struct SpeedRow {
 }
 
 impl Row for SpeedRow {
-    /// Removed heads and batch size.
     type Key = (usize, usize);
 
     fn key(&self) -> Self::Key {
@@ -71,7 +70,7 @@ impl Row for SpeedRow {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        // Rounding may put the mean of equal passes beside the ends of an interval of no length.
+        // Rounding may put the mean of equal passes just outside an interval of no length.
         let interval = self.ratio_low * (1.0 - 1e-9)..=self.ratio_high * (1.0 + 1e-9);
         let some = |column, value| Limit::new(column, value, 1.0..=f64::MAX, "at least 1");
         let above = |column, value| Limit::new(column, value, 1e-9..=MOST, "above 0 and finite");

@@ -1,4 +1,4 @@
-//! Rows whose score is compared with that of the full model: the columns of scores and tests, which stand here once.
+//! Rows whose score is compared with that of the full model, with the shared columns of scores and tests.
 use stats::bootstrap::Interval;
 use stats::family::Comparison;
 use stats::spread::Reached;
@@ -7,89 +7,89 @@ use stats::{Direction, MetricName};
 use super::Row;
 use crate::rules::{Verdict, margin};
 
-/// Name of the intact model's statistics.
+/// Name of the full model's statistics.
 pub const BASE: &str = "base";
 
-/// A row whose score is compared with that of the intact model, by statistics of segments that are stored beside the file.
+/// A row whose score is compared with that of the full model, by the stored statistics of segments.
 pub trait TestedRow: Row {
-    /// The rows that are tested together.
+    /// Returns the family of rows that are tested together.
     fn family(&self) -> String;
 
-    /// Name of the stored statistics of the model that it is compared with.
+    /// Returns the name of the stored statistics of the model that the row is compared with.
     fn base(&self) -> String;
 
-    /// Returns true if nothing is masked, so that there is nothing to test.
+    /// Returns true for the full model, which is not tested.
     fn is_intact(&self) -> bool {
         false
     }
 
-    /// The masked heads, joined by `+`, where the rows of a family are steps of a curve.
+    /// Returns the masked heads, joined by `+`, if the rows of a family are steps of a curve.
     fn masked_heads(&self) -> Option<&str> {
         None
     }
 
-    /// Place on a curve that the rows of its family make, which can be walked along; absent where they are no curve.
+    /// Returns the step on the curve of its family; `None` if the rows are not consecutive steps.
     fn step(&self) -> Option<usize> {
         None
     }
 
-    /// Sizes of the sample at the looks at this row, if it was measured on a growing sample; `None` if on all segments.
+    /// Returns the sample sizes at the looks at this row; `None` if all segments were measured at once.
     fn looks(&self) -> Option<Vec<usize>> {
         None
     }
 
-    /// Size of the sample at the last look; 0 without looks.
+    /// Returns the sample size at the last look; 0 without looks.
     fn sample(&self) -> usize {
         self.looks().and_then(|looks| looks.last().copied()).unwrap_or(0)
     }
 
-    /// Fills in one more look: the size of the sample.
+    /// Adds a look with this sample size.
     fn add_look(&mut self, _sample: usize) {}
 
-    /// Fills in the correlation of effects and predictions.
+    /// Records the correlation of effects and predictions.
     fn record_correlation(&mut self, _correlation: Option<f64>) {}
 
-    /// Fills in how often the walk along a curve gets here.
+    /// Records on which share of resamples the steps up to this one are acceptable.
     fn record_reached(&mut self, _reached: Reached) {}
 
-    /// Fills in how the tested rows of a file compare with each other.
+    /// Records how the tested rows of a file compare with each other.
     fn compare(_rows: &mut [Self]) {}
 
-    /// Metric of the scores.
+    /// Returns the metric of the scores.
     fn metric(&self) -> MetricName;
 
-    /// Which of two scores is the better one.
+    /// Returns the direction in which a score is better.
     fn direction(&self) -> Direction {
         self.metric().direction()
     }
 
-    /// Scores, and the results of the tests.
+    /// Returns the scores and the results of the tests.
     fn tests(&self) -> Comparison;
 
-    /// Fills in what a test says.
+    /// Records the results of a test.
     fn record(&mut self, tests: &Comparison);
 
-    /// The ends of the 95 % interval of the difference; absent where nothing was tested.
+    /// Returns the ends of the 95% interval of the difference; `None` if it was not tested.
     fn delta_interval(&self) -> Option<(f64, f64)> {
         self.tests().interval.map(|Interval { low, high }| (low, high))
     }
 
-    /// The interval of the difference that holds for all rows of its family at once; absent where there is none.
+    /// Returns the interval of the difference that holds for all rows of its family at once; `None` if there is none.
     fn simultaneous_interval(&self) -> Option<Interval> {
         self.tests().simultaneous
     }
 
-    /// Gain of the score with the heads masked; below 0 it is worse, so they were useful.
+    /// Returns the gain in score from masking the heads; negative if the score is worse, so the heads were useful.
     fn gain(&self) -> f64 {
         self.direction().gain(self.tests().delta)
     }
 
-    /// What the 95 % interval of the loss says beside a margin in percent of the intact score; absent where there is none.
+    /// Returns the verdict of the 95% interval for a margin in percent of the full model's score; `None` without an interval.
     fn verdict(&self, margin_percent: f64) -> Option<Verdict> {
         self.verdict_by(self.tests().interval, margin_percent)
     }
 
-    /// The same by another interval of the difference.
+    /// Returns the verdict of another interval of the difference.
     fn verdict_by(&self, delta: Option<Interval>, margin_percent: f64) -> Option<Verdict> {
         let ends =
             delta.map(|Interval { low, high }| [low, high].map(|delta| -self.direction().gain(delta)))?;
@@ -98,7 +98,7 @@ pub trait TestedRow: Row {
     }
 }
 
-/// Defines a flat row type, since `csv` cannot write nested ones: `[tests]` stands for the columns of scores and tests.
+/// Defines a flat row type, since `csv` cannot write nested ones; `[tests]` inserts the columns of scores and tests.
 macro_rules! tested_row {
     (
         $(#[$meta:meta])*
@@ -155,7 +155,7 @@ macro_rules! tested_row {
 }
 pub(crate) use tested_row;
 
-/// Implements what [`TestedRow`] reads and writes in the columns of scores and tests.
+/// Implements the methods of [`TestedRow`] for the columns of scores and tests.
 macro_rules! tested_columns {
     () => {
         fn metric(&self) -> stats::MetricName {

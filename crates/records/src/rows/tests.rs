@@ -56,7 +56,7 @@ fn headers_are_pinned() {
     pinned::<DynamicsRow>("epoch,updates,step,masked,heads,[tests],masked_heads");
 }
 
-/// With a repair, step 0 is another model than the full one, so it is tested; retrained rows are named after their step alone.
+/// With a repair, step 0 differs from the full model, so it is tested; names of retrained rows do not contain the repair.
 #[test]
 fn rows_of_a_curve_are_named_by_step_and_repair() {
     let step = CurveRow {

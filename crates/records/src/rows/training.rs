@@ -25,7 +25,6 @@ pub struct TrainingRow {
 }
 
 impl Row for TrainingRow {
-    /// Epoch and step.
     type Key = (usize, usize);
 
     fn key(&self) -> Self::Key {

@@ -31,7 +31,7 @@ fn three_blocks() -> [Block; 3] {
     ]
 }
 
-/// A text as long as is left is read whole, a longer one refused, by however much it is longer.
+/// A text of the maximum length is read, any longer one is refused.
 #[test]
 fn a_member_may_be_as_long_as_what_is_left() {
     for (text, is_read) in [("1234", true), ("12345", true), ("123456", false), ("123456789", false)] {
@@ -99,7 +99,7 @@ fn equal_statistics_give_equal_bytes() {
     assert_eq!(read(&folder.path().join("c.gz")).unwrap(), Some(first));
 }
 
-/// As in earlier versions: row and segment in every line, or in some.
+/// As in earlier versions: row and segment in every line, or in some lines.
 #[test]
 fn names_and_numbers_that_a_reader_can_tell_may_stand_there() {
     let text: String = three_blocks().iter().map(Block::text).collect();

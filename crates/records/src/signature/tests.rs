@@ -143,7 +143,7 @@ fn results_that_a_run_replaced_leave_the_code_unmodified() {
 }
 
 proptest! {
-    /// A reader that took a short cut would change the last bit, and a file its own identity.
+    /// An inexact parser would change the last bit, and with it the identity.
     #[test]
     fn numbers_in_arguments_read_back_bit_by_bit(number in proptest::num::f64::NORMAL) {
         let now = Identity { arguments: [("number".to_owned(), json!(number))].into(), ..identity() };

@@ -1,4 +1,4 @@
-//! The promises of a writer: a killed run goes on, and complete results stay until their successors are complete.
+//! Tests that a killed run continues, and that complete results stay until their successors are complete.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +29,7 @@ fn signature(seed: u64) -> Signature {
     Signature::new(identity, run).tested(measured, testing)
 }
 
-/// A row whose numbers depend on its head alone, as those of an experiment do.
+/// Returns a row whose numbers depend only on its head.
 fn row(name: &str) -> AblationRow {
     let head = name.rsplit(':').next().unwrap().parse::<f64>().unwrap();
     AblationRow {
@@ -41,7 +41,7 @@ fn row(name: &str) -> AblationRow {
 
 const COLUMNS: [&str; 2] = ["gold", "predicted"];
 
-/// Statistics of 40 segments that depend on the head alone; those of the base are of no head.
+/// Returns statistics of 40 segments that depend only on the head; head 0 is the base.
 fn block(name: &str, head: u32) -> Block {
     let cells = |head: u32| {
         let cells = |n: u32| [1, u32::from(n % 7 < head % 5)].map(stats::Cell::Count).to_vec();
@@ -50,14 +50,13 @@ fn block(name: &str, head: u32) -> Block {
     Block::new(name.to_owned(), &cells(head), (name != BASE).then(|| cells(0)).as_deref())
 }
 
-/// The rows of an experiment, in the order of its work.
+/// Rows of the experiment, in working order.
 const WORK: [&str; 4] = ["enc-enc:1:1", "enc-enc:1:2", "enc-dec:1:1", "enc-dec:1:2"];
 
 fn opened(path: &Path, seed: u64, again: bool) -> Writer {
     Writer::open(path, &signature(seed), again).unwrap()
 }
 
-/// Measures the rows that are missing.
 fn measure(writer: &mut Writer, names: &[&str]) {
     try_measure(writer, names).unwrap();
 }
@@ -73,7 +72,7 @@ fn try_measure(writer: &mut Writer, names: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stands for the tests: needs the statistics, and looks at all rows of the attention type.
+/// Replaces the tests: requires the statistics, and reads all rows of the attention type.
 fn finish(writer: Writer) {
     try_finish(writer).unwrap();
 }
@@ -92,19 +91,18 @@ fn try_finish(writer: Writer) -> Result<(), Error> {
     writer.publish(test).map(drop)
 }
 
-/// A whole run.
 fn run(path: &Path, names: &[&str]) {
     let mut writer = opened(path, 1, false);
     measure(&mut writer, names);
     finish(writer);
 }
 
-/// A run that is killed when it has these rows.
+/// Starts a run and kills it once it has these rows.
 fn killed(path: &Path, seed: u64, again: bool, names: &[&str]) {
     measure(&mut opened(path, seed, again), names);
 }
 
-/// Runs until its end or, if fewer renames are `allowed`, until it is killed before the next; returns true at the end.
+/// Runs to the end, or kills the run before the first rename that is not `allowed`; returns true at the end.
 fn run_with_renames(allowed: usize, run: impl FnOnce() -> Result<(), Error>) -> bool {
     kill::LEFT.set(allowed);
     let is_whole = run().is_ok();
@@ -112,12 +110,11 @@ fn run_with_renames(allowed: usize, run: impl FnOnce() -> Result<(), Error>) -> 
     is_whole
 }
 
-/// Rows and statistics of results.
 fn bytes(path: &Path) -> [Vec<u8>; 2] {
     [fs::read(path).unwrap(), fs::read(Blocks::path_beside(path)).unwrap()]
 }
 
-/// The files of a run that is never interrupted.
+/// Returns the files of a run without interruption.
 fn unbroken() -> [Vec<u8>; 2] {
     let (_folder, path) = place();
     run(&path, &WORK);
@@ -165,7 +162,7 @@ fn a_finished_file_has_the_completed_rows_in_key_order() {
     assert_eq!((complete.rows, complete.sha256), (4, sha256(&fs::read(&path).unwrap())));
 }
 
-/// As films of gates are, whose rows have none.
+/// For example rows of gate films, which have no statistics.
 #[test]
 fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
     let (_folder, path) = place();
@@ -180,7 +177,7 @@ fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
     assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json"]);
 }
 
-/// Rows with other numbers, as the results of earlier code.
+/// Writes rows with other numbers, as from an earlier version of the code.
 fn earlier(path: &Path) {
     let mut writer = opened(path, 1, false);
     for name in WORK {
@@ -192,7 +189,7 @@ fn earlier(path: &Path) {
     finish(writer);
 }
 
-/// What a reader finds in the rows and in the statistics: those before, those after, or one line that says what to do.
+/// Returns what a reader finds for rows and for statistics: the content before, the content after, or an error that suggests a remedy.
 fn seen(path: &Path, [before, after]: &[[Vec<u8>; 2]; 2]) -> [&'static str; 2] {
     let signature = stored(path);
     let which = |place: usize, bytes: Vec<u8>| match bytes {
@@ -223,7 +220,7 @@ fn seen(path: &Path, [before, after]: &[[Vec<u8>; 2]; 2]) -> [&'static str; 2] {
     [rows, blocks]
 }
 
-/// One that begins, or that goes on with an unfinished one. The command is then given again, with --again or without.
+/// A new run, or one that continues an unfinished one, is killed; then the command is repeated with or without --again.
 #[test]
 fn an_again_that_is_killed_at_any_rename_mixes_nothing() {
     let after = unbroken();
@@ -289,7 +286,7 @@ proptest! {
     }
 }
 
-/// A row replaces one with its key; the rows of a curve are replaced together.
+/// A row replaces the row with its key; the rows of a curve are replaced together.
 #[test]
 fn rows_are_replaced_by_key_and_series() {
     let (_folder, path) = place();
@@ -307,7 +304,7 @@ fn rows_are_replaced_by_key_and_series() {
     assert_eq!(write(true, &[step(first, 2, 4.0)]), [(2, 4.0), (0, 5.0)]);
 }
 
-/// It is refused only where rows are to be added, which would replace it.
+/// The run is refused only when rows are to be added, which would replace it.
 #[test]
 fn an_unfinished_run_of_other_numbers_leaves_complete_results_in_use() {
     let (_folder, path) = place();
@@ -331,7 +328,7 @@ fn complete_results_take_further_rows_and_are_left_alone_without() {
     assert_eq!((stored(&path), fs::metadata(&path).unwrap().modified().unwrap()), before);
 }
 
-/// By a run of the same identity that measures a type or all, or by a run of another identity.
+/// Measured again by a run of equal identity, for one type or all, or by a run of another identity.
 #[test]
 fn results_stay_until_those_that_are_measured_again_are_complete() {
     for (asked, seed) in [(&WORK[..2], 1), (&WORK[..], 1), (&WORK[..], 2)] {
@@ -361,7 +358,7 @@ fn another_base_is_refused_unless_all_rows_are_computed_again() {
         names.iter().for_each(|name| writer.append(row(name), Some(block(name, 1))).unwrap());
         let published = writer.finish().map_err(|error| error.to_string());
         assert!(published.is_err() == is_refused, "{published:?}");
-        assert!(published.err().is_none_or(|error| error.contains("the intact model differs between")));
+        assert!(published.err().is_none_or(|error| error.contains("the full model differs between")));
     }
 }
 
@@ -404,7 +401,7 @@ fn a_signature_names_the_rows_of_each_run() {
     }
 }
 
-/// Results, and an unfinished run, that do not fit, with what is said of each; --again replaces them.
+/// Results and unfinished runs that do not fit, with the expected errors; --again replaces them.
 #[test]
 fn what_does_not_fit_is_refused_and_can_be_replaced() {
     let edit = |path: &Path| {
@@ -475,7 +472,7 @@ fn files_that_are_no_results_are_never_touched() {
     assert!(error.contains("it begins with `attention,layer,"), "{error}");
 }
 
-/// Without rows there is nothing to protect, nor to leave behind.
+/// Without rows there is nothing to protect, and nothing is left.
 #[test]
 fn one_writer_at_a_time_leaves_nothing_if_it_adds_nothing() {
     let (_folder, path) = place();
@@ -490,7 +487,7 @@ fn one_writer_at_a_time_leaves_nothing_if_it_adds_nothing() {
     assert_eq!(opened(&path, 1, false).rows().len(), 0);
 }
 
-/// Permissions do not bind the superuser, but nobody can put a file below a file.
+/// Permissions do not bind the superuser, but nobody can create a file below a file.
 #[test]
 fn unusable_folders_are_named() {
     let (folder, path) = place();
@@ -502,7 +499,7 @@ fn unusable_folders_are_named() {
     assert!(check_writable(&path).unwrap_err().to_string().contains("it must be a file"));
 }
 
-/// Results of another run, complete or not, or one of its shards.
+/// Results of another run, complete or not, or of one of its shards.
 #[test]
 fn another_run_gets_a_name_of_its_own() {
     let shard: Shard = "2/3".parse().unwrap();
@@ -530,7 +527,7 @@ fn another_run_gets_a_name_of_its_own() {
 
 const CROWDED: &str = "RECORDS_TEST_CROWDED_FOLDER";
 
-/// Runs `crowded_folder` in a process that may write no more than a few kilobytes to a file.
+/// Runs `crowded_folder` in a process that may only write a few kilobytes to a file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_row_that_does_not_fit_leaves_the_earlier_ones() {
@@ -550,7 +547,7 @@ fn a_row_that_does_not_fit_leaves_the_earlier_ones() {
     assert!(fs::read(growing).unwrap().ends_with(b"\n"), "the row that did not fit left a torn line");
 }
 
-/// The other half of the test above, which runs it.
+/// Second half of the preceding test, which runs it.
 #[test]
 #[ignore = "another test runs it with little room on the disk"]
 fn crowded_folder() {

@@ -9,16 +9,15 @@ use clap::Parser;
 use records::{is_shard, shards_in};
 use words::{exit_code, print_error, print_line};
 
-/// Joins what runs with --shard have measured into the results that one run would have written, and tests them.
+/// Joins the results of runs with --shard into the results of a single run, and tests them.
 ///
-/// All rows that the shards were to measure must be there: what is missing is named, and nothing is changed. Rows of unfinished
-/// shards count too, but a shard that is being written is refused. The shards' files are removed when the results are
-/// complete. Neither the model nor its data is needed.
+/// All rows assigned to the shards must be present; otherwise the missing rows are listed and nothing is changed. Rows of unfinished shards
+/// count too, but a shard that is being written is refused. The files of the shards are removed once the results are complete. Neither the
+/// model nor its data is needed.
 #[derive(Debug, Parser)]
 #[command(name = "merge", version)]
 struct Args {
-    /// A subject, all of whose shards are joined, or the result file that shards are to become, such as
-    /// results/demo-translation/ablate-one.csv
+    /// Setup whose shards are all joined, or the result file to join shards into, such as results/demo-translation/ablate-one.csv
     #[arg(value_name = "SETUP or FILE.csv")]
     target: PathBuf,
 
@@ -62,7 +61,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The result files that are meant, in the order of their names.
 fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     let target = &args.target;
     if is_shard(target) {

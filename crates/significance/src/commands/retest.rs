@@ -10,17 +10,17 @@ use records::is_shard;
 use records::signature::Testing;
 use words::{exit_code, print_error, print_line};
 
-/// Recomputes all p-values, intervals, adjustments and shares of heads that can go, from the stored statistics of segments.
+/// Recomputes all p-values, intervals, adjustments and shares of dispensable heads from the stored statistics of segments.
 ///
 /// Settings that are not given stay as they were. Neither the model nor its data is needed.
 #[derive(Debug, Parser)]
 #[command(name = "retest", version)]
 struct Args {
-    /// A subject, whose results are all tested, or a result file [default: all subjects]
+    /// Setup whose results are all tested, or a result file [default: all setups]
     #[arg(value_name = "SETUP or FILE.csv")]
     target: Option<PathBuf>,
 
-    /// Seed that draws the resamples
+    /// Seed of the swaps and resamples
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
@@ -69,7 +69,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A fault of a file, which says which file that is.
+/// Adds the name of the file to an error that does not contain it.
 fn named(path: &Path, error: crate::Error) -> anyhow::Error {
     let name = format!("`{}`", path.display());
     let is_named = error.to_string().contains(&name);
@@ -110,7 +110,6 @@ fn described(share: &Share) -> String {
     )
 }
 
-/// The result files that are meant, in the order of their names.
 fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     let folders = match &args.target {
         Some(file) if file.extension().is_some_and(|extension| extension == "csv") => {

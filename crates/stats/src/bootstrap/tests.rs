@@ -1,6 +1,6 @@
 use super::*;
 
-/// The mean of a number per segment.
+/// Statistics whose score is the mean of one number per segment.
 fn means(values: &[f64]) -> Counted {
     Counted::new(values.iter().map(|&value| [value, 1.0]), |sums| sums[0] / sums[1])
 }
@@ -11,10 +11,9 @@ fn compare(base: &[f64], variant: &[f64], resamples: usize, seed: u64) -> Result
         .remove(0))
 }
 
-/// A resample of two segments holds the better one never, once or twice with probability 1/4,
-/// 1/2 and 1/4, so the difference is 0 (a tie), 1/2 or 1. Koehn's p estimates 1/4, with a standard
-/// error of sqrt(1/4 * 3/4 / 10,000) = 0.0043; allowed are four. Percentiles 2.5 and 97.5 lie
-/// well inside the outer quarters.
+/// A resample of two segments contains the better one never, once or twice with probability 1/4, 1/2 and 1/4, so the difference is 0 (a
+/// tie), 1/2 or 1. Koehn's p estimates 1/4 with a standard error of sqrt(1/4 * 3/4 / 10,000) = 0.0043; four are allowed. Percentiles 2.5
+/// and 97.5 are well inside the outer quarters.
 #[test]
 fn two_segments_give_the_binomial_shares() {
     let compared = compare(&[0.0, 0.0], &[1.0, 0.0], 10_000, 1).unwrap();
@@ -25,7 +24,7 @@ fn two_segments_give_the_binomial_shares() {
     assert_eq!(compared.interval(), Some(Interval { low: 0.0, high: 1.0 }));
 }
 
-/// Every resample of one segment is the test set: none contradicts. Koehn: (1 + 0) / (99 + 1); two-sided twice that.
+/// Every resample of one segment equals the test set: none contradicts. Koehn: (1 + 0) / (99 + 1); two-sided twice that.
 #[test]
 fn a_worse_variant_is_as_significant_as_a_better_one() {
     for (variant, delta) in [(5.0, 3.0), (-1.0, -3.0)] {
@@ -36,8 +35,8 @@ fn a_worse_variant_is_as_significant_as_a_better_one() {
     }
 }
 
-/// Of the differences -1, 0, 2, 3 two are not above 0 and three not below: 2 (1 + 2) / 5 is more than 1. Koehn's counts
-/// those without the sign of the observed difference: 2 for a lead, 3 for a lag.
+/// Of the differences -1, 0, 2, 3 two are at most 0 and three at least 0: 2 (1 + 2) / 5 is more than 1. Koehn counts those without the sign
+/// of the observed difference: 2 for a lead, 3 for a lag.
 #[test]
 fn ties_count_against_both_sides() {
     let resampled = |variant, deltas: &[f64]| Resampled { base: 0.0, variant, deltas: deltas.to_vec() };
@@ -63,7 +62,7 @@ fn no_difference_has_p_one_and_without_resamples_only_the_scores_are_there() {
     assert_eq!((untested.p_value(), untested.p_koehn(), untested.interval()), (None, None, None));
 }
 
-/// 1 / (39 + 1) is 2.5 %.
+/// 1 / (39 + 1) is 2.5%.
 #[test]
 fn few_resamples_make_no_interval() {
     for (resamples, is_there) in [(1, false), (38, false), (39, true)] {
@@ -77,7 +76,7 @@ fn what_is_no_number_is_an_error() {
     assert_eq!(compare(&[1.0], &[f64::NAN], 10, 1), Err(Error::not_finite()));
 }
 
-/// The deltas of a resample, summed segment by segment, against the product of matrices; 300 resamples are three chunks.
+/// The differences of a resample, summed segment by segment, equal the matrix product; 300 resamples are three chunks.
 #[test]
 fn sums_over_changes_alone_equal_sums_over_all_segments() {
     let base: Vec<f64> = (0..50).map(|i| f64::from(i * 7 % 11)).collect();
@@ -121,7 +120,7 @@ fn resamples_draw_different_segments_of_the_whole_test_set() {
     assert_eq!(drawn, [0, 1, 2, 3, 4]);
 }
 
-/// Position 0.25 * 2 = 0.5 is halfway from 1 to 2; 0.975 * 2 = 1.95 is 95 % from 2 to 4.
+/// Position 0.25 * 2 = 0.5 is halfway from 1 to 2; 0.975 * 2 = 1.95 is 95% of the way from 2 to 4.
 #[test]
 fn percentiles_interpolate() {
     let sorted = [1.0, 2.0, 4.0];

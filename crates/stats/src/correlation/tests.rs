@@ -5,13 +5,11 @@ use proptest::prelude::*;
 
 type Correlate = fn(&[f64], &[f64]) -> Result<f64, Error>;
 
-/// The coefficients of all.
 const ALL: [Correlate; 3] =
     [|x, y| Ok(pearson(x, y)?.coefficient), |x, y| Ok(spearman(x, y)?.coefficient), kendall];
 
-/// x - x̄ = -3/2, -1/2, 1/2, 3/2 with squares 5; y - ȳ = -2, 1, 0, 1 with squares 6; products 3 - 1/2 + 0 + 3/2 = 4:
-/// r = 4 / sqrt(30). With 2 degrees of freedom p = 1 - sqrt(t² / (2 + t²)), and t² = 2 r² / (1 - r²) makes that
-/// 1 - |r|.
+/// x - x̄ = -3/2, -1/2, 1/2, 3/2 with squares 5; y - ȳ = -2, 1, 0, 1 with squares 6; products 3 - 1/2 + 0 + 3/2 = 4: r = 4 / sqrt(30). With
+/// 2 degrees of freedom p = 1 - sqrt(t² / (2 + t²)), and t² = 2 r² / (1 - r²) makes this 1 - |r|.
 #[test]
 fn pearson_is_the_cosine_of_centred_values() {
     let found = pearson(&[1.0, 2.0, 3.0, 4.0], &[0.0, 3.0, 2.0, 3.0]).unwrap();
@@ -20,8 +18,8 @@ fn pearson_is_the_cosine_of_centred_values() {
     assert_close(found.p_value, 1.0 - r, 1e-12);
 }
 
-/// Ranks 1, 2.5, 2.5, 4 and 4, 2, 3, 1: centred -3/2, 0, 0, 3/2 and 3/2, -1/2, 1/2, -3/2 with squares 9/2 and 5;
-/// products -9/4 - 9/4: rho = -(9/2) / sqrt(45/2). p as above.
+/// Ranks 1, 2.5, 2.5, 4 and 4, 2, 3, 1: centred -3/2, 0, 0, 3/2 and 3/2, -1/2, 1/2, -3/2 with squares 9/2 and 5; products -9/4 - 9/4: rho =
+/// -(9/2) / sqrt(45/2). p as for Pearson's r.
 #[test]
 fn spearman_gives_equal_values_the_mean_of_their_ranks() {
     let found = spearman(&[-8.0, 0.0, -0.0, 1e9], &[7.0, -2.0, 5.0, -3.0]).unwrap();
@@ -30,16 +28,16 @@ fn spearman_gives_equal_values_the_mean_of_their_ranks() {
     assert_close(found.p_value, 1.0 + rho, 1e-12);
 }
 
-/// 1, 2, 3, 4 against 2, 1, 4, 3: two of six pairs are inverted, tau = (4 - 2) / 6. 1, 1, 2, 3 against 1, 2, 2, 3: of six pairs one
-/// is tied on each side, the other four are in order: tau = 4 / 5.
+/// 1, 2, 3, 4 with 2, 1, 4, 3: two of six pairs are inverted, tau = (4 - 2) / 6. 1, 1, 2, 3 with 1, 2, 2, 3: of six pairs one is tied on
+/// each side, the other four are concordant: tau = 4 / 5.
 #[test]
 fn kendall_counts_orders_and_ties() {
     assert_close(kendall(&[1.0, 2.0, 3.0, 4.0], &[2.0, 1.0, 4.0, 3.0]).unwrap(), 1.0 / 3.0, 1e-12);
     assert_close(kendall(&[1.0, 1.0, 2.0, 3.0], &[1.0, 2.0, 2.0, 3.0]).unwrap(), 0.8, 1e-12);
 }
 
-/// SciPy 1.17.1 on y = (29 i mod 97) + 3 i, where no two are equal, and on the sides 7 i mod 11 and
-/// ((5 i² + 3 i) mod 13) + floor((7 i mod 11) / 2), with many ties.
+/// SciPy 1.17.1 on y = (29 i mod 97) + 3 i without ties, and on the sides 7 i mod 11 and ((5 i² + 3 i) mod 13) + floor((7 i mod 11) / 2),
+/// with many ties.
 #[test]
 fn coefficients_and_p_values_equal_scipy() {
     let side = |count: u32, value: fn(u32) -> u32| (0..count).map(|i| value(i).into()).collect::<Vec<f64>>();
@@ -73,7 +71,7 @@ fn numbers_near_the_limits_neither_overflow_nor_vanish() {
     }
 }
 
-/// 0.1 has no exact sum: seven of them divided by seven are not 0.1.
+/// 0.1 has no exact sum: the sum of seven divided by seven is not 0.1.
 #[test]
 fn what_cannot_be_correlated_is_an_error() {
     for correlate in ALL {
@@ -87,7 +85,7 @@ fn what_cannot_be_correlated_is_an_error() {
     }
 }
 
-/// Pairs of numbers, now and then with ties; both sides vary.
+/// Pairs of numbers, sometimes with ties; both sides vary.
 fn pairs() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
     let coarse = vec((0..6_u8, 0..6_u8), 3..50)
         .prop_map(|pairs| pairs.into_iter().map(|(x, y)| (f64::from(x), f64::from(y))).collect::<Vec<_>>());
@@ -114,7 +112,7 @@ proptest! {
         prop_assert!((0.0..=1.0).contains(&pearson(&x, &y).unwrap().p_value));
     }
 
-    /// Rounding may make equal what was not; such draws do not count.
+    /// Draws in which rounding makes different values equal do not count.
     #[test]
     fn ranks_do_not_see_a_rising_map((x, y) in pairs()) {
         let bent = map(&x, |x| (x / 1024.0).exp());
@@ -124,7 +122,7 @@ proptest! {
     }
 }
 
-/// The square of the points (±1, ±1) has r = 0, whatever (4, 4) makes of it.
+/// The four points (±1, ±1) have r = 0, but (4, 4) makes it high.
 #[test]
 fn one_pair_can_make_a_correlation() {
     let (x, y) = ([1.0, 1.0, 4.0, -1.0, -1.0], [1.0, -1.0, 4.0, 1.0, -1.0]);

@@ -8,12 +8,12 @@ use rand::Rng;
 
 const TESTING: Testing = Testing { resamples: SWAPS, seed: 1, block: 1 };
 
-/// The mean of a number per segment.
+/// Statistics whose score is the mean of one number per segment.
 fn means(values: &[f64]) -> Counted {
     Counted::new(values.iter().map(|&value| [value, 1.0]), |sums| sums[0] / sums[1])
 }
 
-/// Of a base of zeros.
+/// Tests variants against a base of zeros.
 fn tested(variants: &[Vec<f64>], testing: Testing) -> Vec<Swapped> {
     let base = means(&vec![0.0; variants[0].len()]);
     let variants: Vec<Variant> = variants.iter().map(|variant| base.variant(&means(variant))).collect();
@@ -24,13 +24,13 @@ fn p_value(variant: &[f64], testing: Testing) -> f64 {
     tested(&[variant.to_vec()], testing)[0].p_value
 }
 
-/// This many segments of +1 and of -1.
+/// Returns this many segments of +1 and of -1.
 fn signs(up: usize, down: usize) -> Vec<f64> {
     [vec![1.0; up], vec![-1.0; down]].concat()
 }
 
-/// Of 1, 2 and 3 all must have one sign to reach 6: 2 of 8 swaps. Of 3, 3 and -1, which make 5, the first two must: 4 of 8. Segments
-/// that do not change make no swaps.
+/// 1, 2 and 3 must all have one sign to reach 6: 2 of 8 swaps. Of 3, 3 and -1, which make 5, the first two must: 4 of 8. Unchanged segments
+/// add no swaps.
 #[test]
 fn few_changes_are_counted_whatever_the_number_of_swaps() {
     for resamples in [1, SWAPS] {
@@ -44,7 +44,7 @@ fn few_changes_are_counted_whatever_the_number_of_swaps() {
     }
 }
 
-/// The root mean square of the difference over all swaps: exact for a mean, 3% off for the F1 of 20 examples, which is no sum.
+/// Compares with the root mean square over all swaps: exact for a mean, 3% off for the F1 of 20 segments, which is not a sum.
 #[test]
 fn the_standard_error_is_that_of_all_swaps() {
     let assert_like_all_swaps = |base: &Counted, variant: &Counted, tolerance: f64| {
@@ -66,7 +66,7 @@ fn the_standard_error_is_that_of_all_swaps() {
     assert_like_all_swaps(&classes(|n| n % 2), &classes(|n| usize::from(n % 3 == 0)), 0.03);
 }
 
-/// Every swap of the segments that change, made by hand.
+/// Returns the exact p-value from scoring every swap of the changed segments.
 fn counted_by_hand(base: &Segments, variant: &Segments) -> f64 {
     let changed: Vec<usize> = (0..base.len()).filter(|&n| base.cells(n) != variant.cells(n)).collect();
     let score = |first: &Segments, second: &Segments, swap: usize| {
@@ -123,9 +123,9 @@ fn exact_p_values_are_those_of_all_swaps_made_by_hand() {
     }
 }
 
-/// A sum of n signs: 15 up and 5 down of 20 make 10, which 15 or more of one sign reach, 2 * 21,700 / 2^20 = 0.0414; four standard
-/// errors of 99,999 draws are 0.0025. 20 up and 6 down of 26: 2 * 313,912 / 2^26 = 0.009355, less than three errors of 99,999 from 0.01,
-/// and so drawn 999,999 times, with four errors of 0.0004.
+/// A sum of 20 signs, 15 up and 5 down, is 10, which needs at least 15 of one sign: 2 * 21,700 / 2^20 = 0.0414; four standard errors of
+/// 99,999 draws are 0.0025. 20 up and 6 down of 26: 2 * 313,912 / 2^26 = 0.009355, less than three errors of 99,999 draws from 0.01, so
+/// 999,999 are drawn, with four errors of 0.0004.
 #[test]
 fn many_changes_are_drawn_and_close_calls_more_often() {
     assert_close(p_value(&signs(15, 5), TESTING), 0.0414, 0.0025);
@@ -137,7 +137,7 @@ fn many_changes_are_drawn_and_close_calls_more_often() {
     assert_close(fewer * SWAPS as f64, (fewer * SWAPS as f64).round(), 1e-6);
 }
 
-/// Twenty pairs of neighbours, which are swapped together, have the p of twenty segments that are twice as large.
+/// Twenty pairs of neighbours that are swapped together have the p-value of twenty segments of twice the size.
 #[test]
 fn blocks_change_sides_as_one() {
     let twice: Vec<f64> = signs(15, 5).into_iter().flat_map(|one| [one, one]).collect();
@@ -145,7 +145,7 @@ fn blocks_change_sides_as_one() {
     assert!(p_value(&twice, TESTING) < 0.01);
 }
 
-/// Copies of a variant are as one; 30 of one sign are reached by no swap, whatever else is in the family.
+/// Copies of a variant count as one; no swap reaches 30 of one sign, with any other variants in the family.
 #[test]
 fn a_family_of_copies_is_no_stricter_than_each() {
     let (weak, strong) = ([signs(20, 10), vec![0.0; 10]].concat(), [vec![0.0; 10], signs(30, 0)].concat());
@@ -171,7 +171,7 @@ fn equal_seeds_give_equal_results_on_any_number_of_threads() {
 const FAMILIES: u64 = 1_000;
 const LEVEL: f64 = 0.05;
 
-/// The share of simulated families without an effect in which an adjusted p is below 0.05.
+/// Returns the share of simulated families without an effect in which an adjusted p is below 0.05.
 fn family_wise_error(family: impl Fn(&mut ChaCha8Rng) -> (Segments, Vec<Segments>) + Sync) -> f64 {
     let has_alarm = |number: &u64| {
         let (base, variants) = family(&mut ChaCha8Rng::seed_from_u64(*number));
@@ -182,13 +182,13 @@ fn family_wise_error(family: impl Fn(&mut ChaCha8Rng) -> (Segments, Vec<Segments
     (0..FAMILIES).into_par_iter().filter(has_alarm).count() as f64 / FAMILIES as f64
 }
 
-/// Two standard errors of [`FAMILIES`] above the level.
+/// Returns the level plus two standard errors of [`FAMILIES`].
 fn allowed() -> f64 {
     LEVEL + 2.0 * (LEVEL * (1.0 - LEVEL) / FAMILIES as f64).sqrt()
 }
 
-/// Examples of which each of 48 heads decides some afresh, so that gains and losses are equally likely. Of max-T on the bootstrap the
-/// error was 0.002 to 0.008 with few changes.
+/// Each of 48 heads redraws some predictions, so gains and losses are equally likely. Max-T on the bootstrap had an error of 0.002 to 0.008
+/// with few changes.
 #[test]
 fn families_have_the_nominal_error_also_where_few_examples_change() {
     let decided = |gold: usize, lot: &mut ChaCha8Rng| Outcome {
@@ -215,8 +215,8 @@ fn families_have_the_nominal_error_also_where_few_examples_change() {
     }
 }
 
-/// Documents whose lengths have a Pareto distribution of infinite variance; a head moves their nats up as often as down, in proportion
-/// to their length, so that few of them make most of the difference. The error of the bootstrap was 0.067 here.
+/// Document lengths have a Pareto distribution of infinite variance, and a head moves nats up or down in proportion to the length, so few
+/// documents make most of the difference. The bootstrap had an error of 0.067.
 #[test]
 fn families_of_nats_have_the_nominal_error() {
     let error = family_wise_error(|lot| {

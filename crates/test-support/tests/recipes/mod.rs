@@ -1,16 +1,16 @@
-//! Recipes as they stand, with programs that are built already.
+//! Recipes of the justfile, with programs that are already built.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `just`, or nothing where it is not installed.
+/// Returns the command `just`, or `None` if it is not installed.
 pub fn just() -> Option<Command> {
     match Command::new("just").arg("--version").output() {
         Ok(_) => Some(Command::new("just")),
@@ -21,7 +21,7 @@ pub fn just() -> Option<Command> {
     }
 }
 
-/// Stand-in for `cargo run --bin`: a script in `folder`.
+/// Returns a stand-in for `cargo run --bin`: a script in `folder`.
 pub fn run_without_cargo(folder: &Path) -> String {
     let script = folder.join("run");
     let programs = cargo_bin("ablate-one").parent().unwrap().to_owned();
@@ -30,7 +30,7 @@ pub fn run_without_cargo(folder: &Path) -> String {
     format!("sh '{}'", script.display())
 }
 
-/// Arguments of just before the name of a recipe, which is then run in `folder`.
+/// Returns arguments that precede the name of a recipe, so that just runs it in `folder`.
 pub fn options(folder: &Path) -> Vec<String> {
     let run = run_without_cargo(folder);
     let (folder, file) = (folder.display().to_string(), root().join("justfile").display().to_string());

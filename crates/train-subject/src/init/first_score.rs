@@ -1,4 +1,4 @@
-//! The score of a few segments, how long experiments will take, and what may be wrong.
+//! The score of a few segments, estimated durations of experiments, and likely mistakes.
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,37 +11,37 @@ use stats::{MetricName, Segments};
 use subject::{Description, Evaluation, Scored};
 use training::Machine;
 
-/// Segments that are scored.
+/// Number of segments to score.
 const SEGMENTS: usize = 20;
 
-/// Segments that are scored if the order of the classes is chosen by the score.
+/// Number of segments to score if the score decides the order of the classes.
 const SEGMENTS_FOR_ORDER: usize = 200;
 
-/// Curves that `prune` draws by default: importance and oracle with their complements, and ten random orders.
+/// Number of curves that `prune` measures by default: importance and oracle with their complements, and ten random orders.
 const CURVES: usize = 14;
 
-/// Segments that importance is measured on by default, and the number of evaluations that one derivative takes as long as.
+/// Default number of segments for importance, and the duration of one gradient in evaluations.
 const ESTIMATE: (usize, f64) = (2000, 3.0);
 
-/// Sweeps that take longer should stop at verdicts.
+/// Duration from which a sweep should use --until-decided.
 const LONG: Duration = Duration::from_secs(30 * 60);
 
-/// Points below which a score of generated texts means that they have nothing to do with the references.
+/// Score of generated texts, in points, below which they have nothing in common with the references.
 const NO_SCORE: f64 = 2.0;
 
-/// Share of the loss of uniform predictions, the logarithm of the vocabulary, above which a language model has learned nothing.
+/// Share of the loss of uniform predictions (the logarithm of the vocabulary size) above which a language model has learned nothing.
 const UNIFORM: f64 = 0.75;
 
-/// The score of some segments, and the time that it took.
+/// The score of some segments, with the time that it took.
 #[derive(Debug)]
 pub(super) struct FirstScore {
     evaluation: Evaluation,
     metric: MetricName,
     layout: HeadLayout,
     split: String,
-    /// Segments that were scored, and that there are.
+    /// Number of scored segments, and of all segments.
     segments: [usize; 2],
-    /// Time of an evaluation of these segments: of the full model, and under one masked head.
+    /// Seconds per evaluation of these segments without shared layers, and with a masked head on average.
     seconds: [f64; 2],
     vocabulary: Option<usize>,
 }
@@ -64,10 +64,10 @@ impl FirstScore {
             })?;
             Ok((first, begun.elapsed().as_secs_f64() / sets.len() as f64))
         };
-        let (evaluation, _) = time(&[HeadSet::none()])?; // the first pass warms up
+        let (evaluation, _) = time(&[HeadSet::none()])?; // warm-up
         let layout = subject.layout();
         let heads = some_heads(&layout);
-        let (_, full) = time(&heads[..1])?; // nothing is shared below the first layer
+        let (_, full) = time(&heads[..1])?; // a head of the first layer shares no layers
         let (_, masked) = time(&heads)?;
         Ok(Self {
             evaluation: evaluation.context("the full model has a score")?,
@@ -80,7 +80,7 @@ impl FirstScore {
         })
     }
 
-    /// Classes in the order in which the model is right far more often, and a line on it; `None` if there is none.
+    /// Returns the classes in the order in which the model is right far more often, with an explanation; `None` if the order is plausible.
     pub(super) fn better_order(&self, labels: &[String]) -> Option<(Vec<String>, String)> {
         let Segments::Classes(outcomes, _) = &self.evaluation.segments else { return None };
         let Reordered { order, right: [given, other] } = reordered(outcomes, labels.len())?;
@@ -91,7 +91,7 @@ impl FirstScore {
         Some((order.into_iter().map(|class| labels[class].clone()).collect(), why))
     }
 
-    /// Lines for people.
+    /// Returns the lines to print.
     pub(super) fn lines(&self, name: &str) -> Vec<String> {
         let [scored, all] = self.segments;
         let (heads, modules) = (self.layout.heads().len(), self.layout.heads_by_module().len());
@@ -112,12 +112,12 @@ impl FirstScore {
         lines
     }
 
-    /// Estimated times of `heads` and of `prune`, which needs the former for the oracle.
+    /// Estimates the duration of `heads`, and of `prune`, which needs `heads` for the oracle.
     fn times(&self) -> [Duration; 2] {
         let [scored, all] = self.segments;
-        let [full, masked] = self.seconds.map(|seconds| seconds / scored.max(1) as f64); // of a segment
+        let [full, masked] = self.seconds.map(|seconds| seconds / scored.max(1) as f64); // per segment
         let count = self.layout.heads().len();
-        // 10% at each step for translators, 5% for other models
+        // 10% per step for translators, 5% for other models
         let steps = if self.layout.types().count() > 1 { 10 } else { 20 };
         let heads = all as f64 * (full + masked * count as f64);
         let curves = all as f64 * full * (CURVES * steps.min(count)) as f64;
@@ -125,7 +125,7 @@ impl FirstScore {
         [heads, heads + curves + estimate].map(Duration::from_secs_f64)
     }
 
-    /// What is probably wrong, if the score is no better than chance.
+    /// Returns what is probably wrong if the score is no better than chance.
     fn doubt(&self) -> Option<String> {
         let score = self.evaluation.score;
         match &self.evaluation.segments {
@@ -175,7 +175,7 @@ impl FirstScore {
     }
 }
 
-/// The mean recall of the classes above the recall of one answer to every segment; `None` if there is only one class.
+/// Returns the mean recall of the classes, minus the recall of a constant answer; `None` if there is only one class.
 fn mean_recall(outcomes: &[Outcome]) -> Option<f64> {
     let classes: BTreeSet<usize> = outcomes.iter().map(|outcome| outcome.gold).collect();
     let recall = |class: &usize| {
@@ -186,7 +186,7 @@ fn mean_recall(outcomes: &[Outcome]) -> Option<f64> {
     (count > 1.0).then(|| (classes.iter().map(recall).sum::<f64>() - 1.0) / count)
 }
 
-/// The first head of the first, the middle and the last attention module of each type, one at a time.
+/// Returns the first head of the first, middle and last attention module, each as a set.
 fn some_heads(layout: &HeadLayout) -> Vec<HeadSet> {
     let modules = layout.heads_by_module();
     let places = [0, modules.len() / 2, modules.len().saturating_sub(1)];

@@ -3,7 +3,7 @@ use tch::Kind;
 
 const PLAIN: AdamSettings = AdamSettings { betas: [0.9, 0.98], epsilon: 1e-9, weight_decay: 0.0 };
 
-/// All at one learning rate.
+/// Adam with one learning rate for all weights.
 fn one_rate(weights: &Weights, settings: &AdamSettings) -> Adam {
     Adam::laid_out(weights, settings, |_| None, false)
 }
@@ -13,8 +13,8 @@ fn weights(values: [f64; 2]) -> Weights {
     Weights::from_tensors([("w".to_owned(), tensor)])
 }
 
-/// Algorithm 1 by hand, loss = w · (3, 4), so the gradient is (3, 4) at each step: after bias correction both
-/// moments are the gradient and its square, and each step is the learning rate in the direction of the sign.
+/// Algorithm 1 by hand with loss = w · (3, 4), so that the gradient is always (3, 4). After bias correction the moments are the gradient
+/// and its square, and each step is the learning rate in the direction of the sign.
 #[test]
 fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
     let weights = weights([1.0, 2.0]);
@@ -29,10 +29,9 @@ fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
     assert!(gap < 1e-8, "{gap:e}");
 }
 
-/// Algorithm 1 by hand for one weight, gradients 1 and then 3, β = (0.9, 0.98), learning rate 1.
-/// After the first step both corrected moments are 1: w = -1. Then the moments are 0.9 * 0.1 + 0.1 * 3 = 0.39 and
-/// 0.98 * 0.02 + 0.02 * 9 = 0.1996, the corrections 1 - 0.81 = 0.19 and 1 - 0.9604 = 0.0396, and the step
-/// (0.39 / 0.19) / sqrt(0.1996 / 0.0396).
+/// Algorithm 1 by hand for one weight, gradients 1 and then 3, β = (0.9, 0.98), learning rate 1. After the first step both corrected
+/// moments are 1: w = -1. Then the moments are 0.9 * 0.1 + 0.1 * 3 = 0.39 and 0.98 * 0.02 + 0.02 * 9 = 0.1996, the corrections 1 - 0.81 =
+/// 0.19 and 1 - 0.9604 = 0.0396, and the step (0.39 / 0.19) / sqrt(0.1996 / 0.0396).
 #[test]
 fn two_different_gradients_are_averaged_with_their_own_rates() {
     let weights =
@@ -45,7 +44,7 @@ fn two_different_gradients_are_averaged_with_their_own_rates() {
     assert!(gap < 1e-7, "{gap:e}");
 }
 
-/// |(3, 4)| = 5, so a bound of 1 leaves a fifth: the first moment is 0.1 * 3/5 and 0.1 * 4/5.
+/// |(3, 4)| = 5, so a maximum of 1 scales by a fifth: the first moment is 0.1 * 3/5 and 0.1 * 4/5.
 #[test]
 fn gradients_are_scaled_to_the_norm_only_when_longer() {
     for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
@@ -57,7 +56,7 @@ fn gradients_are_scaled_to_the_norm_only_when_longer() {
     }
 }
 
-/// Gradients of zero move nothing, so a step of rate 0.1 leaves 1 - 0.1 * 0.5 of a matrix, and all of a bias.
+/// Zero gradients move nothing, so a step with rate 0.1 leaves 1 - 0.1 * 0.5 of a matrix, and all of a bias.
 #[test]
 fn matrices_decay_and_biases_do_not() {
     let tensor =
@@ -71,7 +70,7 @@ fn matrices_decay_and_biases_do_not() {
     assert!(gap < 1e-15, "{gap:e}");
 }
 
-/// Larger than a chunk, and no multiple of it: each element moves by the learning rate, as above.
+/// The size is above a chunk and not a multiple of it; each element moves by the learning rate, as above.
 #[test]
 fn every_element_of_a_large_tensor_is_updated_once() {
     let size = 2 * CHUNK + 17;
@@ -104,8 +103,8 @@ fn parts_add_up_to_the_gradient_of_the_whole() {
     assert_eq!(total.unwrap(), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
 }
 
-/// The gradient (3, 4) of the one is as long as a bound of 1 allows after division by 5, whatever that of the other is: its
-/// first moment is 0.1 * (3/5, 4/5). The other moves by its own rate in the direction of the sign, and does not decay.
+/// The gradient (3, 4) of `w` is clipped to norm 1 whatever the gradient of `gates`: its first moment is 0.1 * (3/5, 4/5). `gates` moves by
+/// its own rate in the direction of the sign, and does not decay.
 #[test]
 fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
     let options = (Kind::Double, Device::Cpu);
@@ -130,7 +129,7 @@ fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
     }
 }
 
-/// With a gradient of (3, 4) beside it or none.
+/// With and without other weights, whose gradient is (3, 4).
 #[test]
 fn a_gradient_that_overflows_leaves_a_tensor_with_a_rate_of_its_own_as_it_is() {
     for (others, is_flat) in [(&["w"][..], false), (&["w"], true), (&[], false)] {
@@ -148,7 +147,7 @@ fn a_gradient_that_overflows_leaves_a_tensor_with_a_rate_of_its_own_as_it_is() {
     }
 }
 
-/// Three steps with clipping and decay, the last after a restart, on a matrix and a bias.
+/// Three steps with clipping and decay on a matrix and a bias, with a restart before the last.
 #[test]
 fn moments_in_one_tensor_do_what_those_of_each_parameter_do() {
     let trained = |is_flat| {

@@ -19,7 +19,7 @@ fn started(penalty: Penalty) -> TrainedGates {
     TrainedGates::start(&plan(penalty, GateStart::Open), |_| 2, Device::Cpu)
 }
 
-/// From 4 to 2 heads in the first 5 of 10 steps: 0.4 a step.
+/// From 4 to 2 heads in the first 5 of 10 steps: 0.4 per step.
 #[test]
 fn the_target_falls_in_the_first_half_of_the_steps() {
     let mut gates = started(Penalty::Heads(2));
@@ -29,8 +29,8 @@ fn the_target_falls_in_the_first_half_of_the_steps() {
     }
 }
 
-/// 4 gates with odds of e² 11^0.33 where 2 are wanted: d = (4 p - 2) / 4. The first step makes μ 0.02 d, the second twice
-/// that; the loss is μ d + 10 d².
+/// 4 gates with odds of e² 11^0.33 and a target of 2: d = (4 p - 2) / 4. The first step gives μ = 0.02 d, the second twice that; the loss
+/// is μ d + 10 d².
 #[test]
 fn the_multiplier_rises_while_too_many_gates_are_open() {
     let mut gates = started(Penalty::Heads(2));
@@ -45,8 +45,8 @@ fn the_multiplier_rises_while_too_many_gates_are_open() {
     assert_eq!(gates.test_penalty(), 0.0);
 }
 
-/// By finite differences: p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) of each gate gives d, in f64 and without the tensors, and
-/// the loss μ d + 10 d² is taken at log_alpha ± h.
+/// Finite differences of the loss μ d + 10 d² at log_alpha ± h, in f64 without tensors; p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) of each
+/// gate gives d.
 #[test]
 fn the_gradient_of_a_number_of_heads_agrees_with_finite_differences() {
     let mut gates = started(Penalty::Heads(1));
@@ -69,7 +69,7 @@ fn the_gradient_of_a_number_of_heads_agrees_with_finite_differences() {
     }
 }
 
-/// A penalty of 1/4 for each of 4 open gates, of which as many are expected as their odds say.
+/// λ = 1/4 for each of 4 gates; their odds give the expected number of open gates.
 #[test]
 fn a_price_is_paid_for_each_gate() {
     let gates = started(Penalty::Lambda(0.25));
@@ -96,7 +96,7 @@ fn threads_draw_the_same_gates_and_steps_others() {
     assert_eq!(open[&Attention::SelfAttention].size(), [2, 1, 2]);
 }
 
-/// Drawn or straight through, 3 of the 4 gates are open in the last step, in single precision too, and the loss has no penalty.
+/// In the last step exactly 3 of 4 gates are open, sampled or straight through, in single precision; the loss has no penalty.
 #[test]
 fn a_number_of_gates_is_drawn_and_nothing_is_paid() {
     for straight_through in [false, true] {

@@ -7,11 +7,11 @@ use super::super::lexicon::{DETERMINERS, Determiner};
 use super::super::tree::{Adjective, Clause, Nominal, NounPhrase};
 use super::phrases;
 
-/// Share of definite phrases that are made indefinite or universal where that is sound: small, because
-/// premises have neither, so that the determiner alone would rule a label out.
+/// Share of definite phrases that become indefinite or universal where that is sound. It is small because premises have neither, so that
+/// the determiner alone rules out a label.
 const REQUANTIFIED: f64 = 0.15;
 
-/// The nouns and names beside the verb: subject, object and place, without their modifiers.
+/// Returns the nouns and names of subject, object and place, without their modifiers.
 pub(super) fn heads(clause: &mut Clause) -> Vec<&mut Nominal> {
     let Clause { subject, object, place, .. } = clause;
     let mut heads = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn heads(clause: &mut Clause) -> Vec<&mut Nominal> {
     heads
 }
 
-/// Leaves `count` things out, fewer if there are fewer that can be.
+/// Makes `count` omissions, or fewer if no more are possible.
 pub(super) fn omit(clause: &mut Clause, count: usize, rng: &mut ChaCha8Rng) {
     for _ in 0..count {
         if let Some(shorter) = shortened(clause).choose(rng) {
@@ -36,7 +36,7 @@ pub(super) fn omit(clause: &mut Clause, count: usize, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// The clauses from which one thing is left out, and which stay true by that.
+/// Returns the clauses that result from one omission and follow from `clause`.
 pub(super) fn shortened(clause: &Clause) -> Vec<Clause> {
     let mut found = Vec::new();
     let mut copy = clause.clone();
@@ -93,20 +93,18 @@ fn adjectives_of(clause: &mut Clause, head: usize) -> &mut Vec<Adjective> {
     }
 }
 
-/// Leaves only this head of a phrase.
 fn replace(clause: &mut Clause, phrase: usize, head: &Nominal) {
     phrases(clause).skip(phrase).take(1).for_each(|content| *content = NounPhrase::Plain(head.clone()));
 }
 
-/// Now and then makes "the dog" of an affirmative clause "a dog"; under "not" that says more, not less.
+/// Sometimes turns "the dog" of an affirmative clause into "a dog". Under "not", "a dog" would be the stronger claim.
 pub(super) fn weaken(clause: Clause, rng: &mut ChaCha8Rng) -> Clause {
     let sound = !clause.verb.negated && rng.random_bool(REQUANTIFIED);
     let weaker = if sound { requantified(&clause, &DETERMINERS[1], rng) } else { None };
     weaker.unwrap_or(clause)
 }
 
-/// Adds "not" or takes it away; "the dog does not sleep" is at times contradicted by "every dog
-/// sleeps".
+/// Adds or removes "not"; sometimes contradicts "the dog does not sleep" with "every dog sleeps".
 pub(super) fn contradict(clause: Clause, rng: &mut ChaCha8Rng) -> Clause {
     let opposite = negation_flipped(clause);
     let sound = !opposite.verb.negated && rng.random_bool(REQUANTIFIED);
@@ -119,12 +117,12 @@ pub(super) fn negation_flipped(mut clause: Clause) -> Clause {
     clause
 }
 
-/// Says of every dog what the clause says of one; nothing if the clause has only names.
+/// Turns "the dog" into "every dog"; `None` if subject and object are names.
 pub(super) fn generalised(clause: &Clause, rng: &mut ChaCha8Rng) -> Option<Clause> {
     requantified(clause, &DETERMINERS[3], rng)
 }
 
-/// Gives subject or object another determiner; nothing if both are names.
+/// Gives the subject or the object another determiner; `None` if both are names.
 fn requantified(clause: &Clause, new: &'static Determiner, rng: &mut ChaCha8Rng) -> Option<Clause> {
     let mut changed = Clause { place: None, ..clause.clone() };
     let mut nouns: Vec<&mut &'static Determiner> = heads(&mut changed)

@@ -1,22 +1,19 @@
-//! The demo's inference data: pairs of a premise and a hypothesis with one of three labels, the part
-//! that MNLI plays in the paper.
+//! Demo data for inference, in the role of the paper's MNLI: pairs of a premise and a hypothesis with one of three labels.
 //!
-//! A premise is a statement of the language pair's grammar. Its hypothesis is one of its clauses,
-//! edited so that the label is certain:
+//! A premise is a statement of the language pair's grammar. Its hypothesis is one of its clauses, edited so that the label is certain:
 //!
 //! - *entailment*: one or two omissions ([`edits`]);
-//! - *contradiction*: the same, and "not" added or taken away;
-//! - *neutral*: the same, and something that the premise does not say ([`novelty`]).
+//! - *contradiction*: one or two omissions, and "not" added or removed;
+//! - *neutral*: two omissions, and an addition that the premise leaves open ([`novelty`]).
 //!
-//! As in the guidelines of SNLI (Bowman et al. 2015, <https://aclanthology.org/D15-1075>), both
-//! sentences are about the same things: "the dog" of the hypothesis is "the old dog" of the premise.
-//! So an omission within "the", "this" or "these" is sound whatever the polarity; all others are
-//! made in affirmative clauses only. What a phrase belongs to is never in doubt: "with", "of" and
-//! "from" follow their noun, all other prepositions their verb.
+//! As in the guidelines of SNLI (Bowman et al. 2015, <https://aclanthology.org/D15-1075>), both sentences describe one scene: "the dog" of
+//! the hypothesis is "the old dog" of the premise. Therefore an omission within "the", "this" or "these" is sound with or without "not";
+//! all others are made in affirmative clauses only. Attachment is never ambiguous: "with", "of" and "from" attach to their noun, all other
+//! prepositions to the verb.
 //!
-//! Half of all premises are negated, so that "not" in a hypothesis tells nothing of the label. No
-//! domain has noise: a word misspelt on one side only would be a new word, and the label wrong. The
-//! mismatched domain differs as MNLI's genres do, in length, frequent words and names.
+//! Half of all premises are negated, so that "not" in a hypothesis does not predict the label. Neither domain has noise: a word misspelt on
+//! one side only would be a new word, and the label wrong. The mismatched domain differs as MNLI's genres do, in length, frequent words and
+//! names.
 mod edits;
 mod novelty;
 mod premise;
@@ -38,14 +35,13 @@ use premise::Premise;
 /// The labels of [`inference_splits`].
 pub const INFERENCE_LABELS: [&str; 3] = ["entailment", "neutral", "contradiction"];
 
-/// The demo's splits; in each the labels take turns. The tests, matched and mismatched, do not depend on how much training data
-/// is asked for.
+/// Returns the splits of the demo; in each, the labels take turns. The matched and mismatched test sets do not depend on the size of the
+/// training set.
 pub fn inference_splits(sizes: SplitSizes, seed: u64) -> Splits<Example> {
     let [mut standard, mut shifted] = DOMAINS.map(|domain| Generator::new(domain, seed));
     Splits::draw(sizes, |count, seen| standard.take(count, seen), |count, seen| shifted.take(count, seen))
 }
 
-/// The relation of a hypothesis to its premise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     Entailment,
@@ -54,15 +50,14 @@ enum Label {
 }
 
 impl Label {
-    /// In the order of [`INFERENCE_LABELS`].
+    /// All labels, in the order of [`INFERENCE_LABELS`].
     const ALL: [Self; 3] = [Self::Entailment, Self::Neutral, Self::Contradiction];
 }
 
-/// A stream of pairs.
 #[derive(Debug)]
 struct Generator {
     sampler: Sampler,
-    /// Length of a premise, in words: short, since the demo trains on a laptop.
+    /// Length of a premise in words: short, since the demo trains on a laptop.
     words: RangeInclusive<usize>,
     rng: ChaCha8Rng,
 }
@@ -76,13 +71,13 @@ impl Generator {
         Self { sampler: Sampler::new(domain), words, rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// The next `count` pairs whose premise is not in `seen`; it joins them.
+    /// Returns the next `count` pairs whose premise is not in `seen`, and adds the premises to `seen`.
     fn take(&mut self, count: usize, seen: &mut HashSet<String>) -> Vec<Example> {
         let mut examples = Vec::with_capacity(count);
         while examples.len() < count {
             let premise = self.premise();
             let text = written(&premise.sentence());
-            // All three are made, so that which premises are kept says nothing of the label.
+            // Requires all three, so that the choice of premises does not predict the label.
             let hypotheses = Label::ALL.map(|label| self.hypothesis(&premise, label));
             if hypotheses.iter().all(Option::is_some) && seen.insert(text.clone()) {
                 let turn = examples.len() % 3;
@@ -97,7 +92,7 @@ impl Generator {
         examples
     }
 
-    /// The polarity comes first: negated sentences are harder to shorten, so fewer would be left.
+    /// Draws a premise. The polarity comes first: negated sentences are harder to shorten, so fewer would be kept.
     fn premise(&mut self) -> Premise {
         let negated = self.rng.random_bool(0.5);
         loop {
@@ -110,10 +105,10 @@ impl Generator {
         }
     }
 
-    /// A hypothesis of this label; nothing if nothing new can be said.
+    /// Makes a hypothesis with this label; `None` if no addition is possible.
     fn hypothesis(&mut self, premise: &Premise, label: Label) -> Option<String> {
         let mut clause = premise.clauses[self.rng.random_range(0..premise.clauses.len())].clone();
-        // What is new takes room: without more omissions, the longest hypotheses would all be neutral.
+        // An addition takes room: without more omissions, the longest hypotheses would all be neutral.
         let least = if label == Label::Neutral { 2 } else { 1 };
         edits::omit(&mut clause, self.rng.random_range(least..=2), &mut self.rng);
         let clause = match label {
@@ -128,12 +123,11 @@ impl Generator {
     }
 }
 
-/// The sentence in English.
 fn written(sentence: &Sentence) -> String {
     spell(&source::read(sentence).words, true, ".")
 }
 
-/// Subject and object.
+/// Returns subject and object.
 fn phrases(clause: &mut Clause) -> impl Iterator<Item = &mut NounPhrase> {
     std::iter::once(&mut clause.subject).chain(clause.object.as_mut())
 }

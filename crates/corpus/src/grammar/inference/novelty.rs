@@ -1,4 +1,4 @@
-//! Edits after which a clause says something that the premise leaves open.
+//! Edits after which a clause claims something that the premise leaves open.
 use rand::Rng;
 use rand::seq::IndexedMutRandom;
 use rand_chacha::ChaCha8Rng;
@@ -12,43 +12,42 @@ use super::edits::{generalised, heads, negation_flipped};
 use super::phrases;
 use super::premise::Premise;
 
-/// Share of clauses about another noun or verb that also have the other polarity, so that "not" on one
-/// side alone does not make a contradiction.
+/// Share of clauses with another noun or verb that also change polarity, so that "not" on one side alone does not make a contradiction.
 const FLIPPED: f64 = 0.25;
 
-/// Share of nouns that get a prepositional phrase rather than a relative clause: most, because
-/// omissions make relative clauses rare in the hypotheses of the other labels.
+/// Share of nouns that get a prepositional phrase rather than a relative clause: most, because omissions make relative clauses rare in the
+/// hypotheses of the other labels.
 const ADPOSITION: f64 = 0.75;
 
-/// Draws for an unused word before another kind of novelty is tried.
+/// Number of draws for an unused word before another kind of addition is tried.
 const DRAWS: usize = 20;
 
-/// Kinds that are tried, with repetition, before a clause counts as one to which none applies.
+/// Number of kinds drawn, with repetition, before a clause counts as impossible to change.
 const KINDS_TRIED: usize = 50;
 
-/// A kind of statement in a hypothesis beyond its premise.
+/// Kind of difference between a hypothesis and its premise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Novelty {
     /// Another verb.
     Verb,
     /// Another noun or name.
     Noun,
-    /// An adjective more.
+    /// An additional adjective.
     Adjective,
-    /// A relative clause or a prepositional phrase more.
+    /// An additional relative clause or prepositional phrase.
     Modifier,
-    /// An adverb more.
+    /// An additional adverb.
     Adverb,
-    /// A place more.
+    /// An additional place.
     Place,
-    /// The object as subject, the subject as object.
+    /// Subject and object exchanged.
     Exchange,
-    /// "every" for "the".
+    /// "every" instead of "the".
     Every,
 }
 
 impl Novelty {
-    /// Kinds to draw from; one that replaces a word comes twice, since it adds no length.
+    /// Kinds to draw from; those that replace a word come twice, since they add no length.
     pub const DRAWN: [Self; 10] = [
         Self::Verb,
         Self::Noun,
@@ -63,8 +62,8 @@ impl Novelty {
     ];
 }
 
-/// Makes one change to `clause`, which follows from `premise` or is part of it; nothing if none is
-/// found: "Mali and Tepis do not sleep" has no word that could be replaced.
+/// Makes one change to `clause`, which follows from `premise`. Returns `None` if none is possible: "Mali and Tepis do not sleep" has no
+/// word to replace.
 pub(super) fn add(
     clause: &Clause,
     premise: &Premise,
@@ -78,7 +77,7 @@ pub(super) fn add(
     })
 }
 
-/// Draws what the premise leaves open.
+/// Source of additions that the premise leaves open.
 pub(super) struct Author<'a> {
     pub premise: &'a Premise,
     pub sampler: &'a Sampler,
@@ -86,9 +85,9 @@ pub(super) struct Author<'a> {
 }
 
 impl Author<'_> {
-    /// The changed clause; nothing if this kind of change is not possible or not certain.
+    /// Returns the changed clause; `None` if this kind of change is impossible or its label uncertain.
     pub fn change(&mut self, clause: &Clause, kind: Novelty) -> Option<Clause> {
-        // Who does not sleep does not sleep near the house either: that would be an entailment.
+        // Whoever does not sleep does not sleep near the house either: an entailment.
         let affirmative = !clause.verb.negated;
         match kind {
             Novelty::Verb => self.other_verb(clause),
@@ -103,7 +102,7 @@ impl Author<'_> {
         }
     }
 
-    /// "The dog sleeps": "the dog works", "the dog does not work".
+    /// Turns "the dog sleeps" into "the dog works" or "the dog does not work".
     fn other_verb(&mut self, clause: &Clause) -> Option<Clause> {
         let verbs = if clause.object.is_some() { &TRANSITIVE[..] } else { &INTRANSITIVE };
         let mut changed = clause.clone();
@@ -111,10 +110,10 @@ impl Author<'_> {
         Some(self.perhaps_flipped(changed))
     }
 
-    /// "The dog sees Mali": "the cat sees Mali", "the dog sees Tepis".
+    /// Turns "the dog sees Mali" into "the cat sees Mali" or "the dog sees Tepis".
     ///
-    /// Whether "Mali and the dog do not sleep" denies one or both is unclear, so nothing is exchanged
-    /// in a pair whose clause is negated, or would be.
+    /// Whether "Mali and the dog do not sleep" denies one or both is unclear, so a negated clause with a pair is not changed, and an
+    /// affirmative one is not negated.
     fn other_noun(&mut self, clause: &Clause) -> Option<Clause> {
         let has_pair = phrases(&mut clause.clone()).any(|phrase| matches!(phrase, NounPhrase::Pair(..)));
         if has_pair && clause.verb.negated {
@@ -138,7 +137,7 @@ impl Author<'_> {
         Some(if has_pair { changed } else { self.perhaps_flipped(changed) })
     }
 
-    /// "The dog sleeps": "the old dog sleeps".
+    /// Turns "the dog sleeps" into "the old dog sleeps".
     fn adjective(&mut self, clause: &Clause) -> Option<Clause> {
         let new =
             self.draw(|author| author.sampler.adjective(author.rng), |new: &Adjective| new.word.source)?;
@@ -154,7 +153,7 @@ impl Author<'_> {
         Some(changed)
     }
 
-    /// "The dog sleeps": "the dog that sees Mali sleeps", "the dog with a hat sleeps".
+    /// Turns "the dog sleeps" into "the dog that sees Mali sleeps" or "the dog with a hat sleeps".
     fn modifier(&mut self, clause: &Clause) -> Option<Clause> {
         let mut changed = clause.clone();
         // After a modified object, a place would seem to belong to the modifier.
@@ -179,7 +178,7 @@ impl Author<'_> {
         Some(NounPhrase::WithRelative(head, new))
     }
 
-    /// "The dog sleeps": "the dog often sleeps".
+    /// Turns "the dog sleeps" into "the dog often sleeps".
     fn adverb(&mut self, clause: &Clause) -> Option<Clause> {
         if clause.verb.adverb.is_some() {
             return None;
@@ -190,9 +189,9 @@ impl Author<'_> {
         Some(changed)
     }
 
-    /// "The dog sleeps": "the dog sleeps near the house".
+    /// Turns "the dog sleeps" into "the dog sleeps near the house".
     fn place(&mut self, clause: &Clause) -> Option<Clause> {
-        // A second place instead of the one left out would deny it.
+        // A place other than the premise's would contradict it.
         let said = self.premise.clauses.iter().any(|clause| clause.place.is_some());
         if said || !matches!(clause.object, None | Some(NounPhrase::Plain(_))) {
             return None;
@@ -212,7 +211,7 @@ impl Author<'_> {
         )
     }
 
-    /// Something whose word the premise leaves open, nothing if that is hard to find.
+    /// Draws until the premise leaves the word open; `None` after [`DRAWS`] attempts.
     fn draw<T>(&mut self, mut draw: impl FnMut(&mut Self) -> T, word: impl Fn(&T) -> &str) -> Option<T> {
         for _ in 0..DRAWS {
             let drawn = draw(self);
@@ -228,14 +227,14 @@ impl Author<'_> {
     }
 }
 
-/// "The dog sees the cat": "the cat sees the dog". Nothing if the object is no single being.
+/// Turns "the dog sees the cat" into "the cat sees the dog"; `None` unless the object is a single being.
 fn exchange(clause: &Clause) -> Option<Clause> {
     let is_being = |phrase: &NounPhrase| match phrase {
         NounPhrase::Plain(head) => Animacy::of(head) == Animacy::Being,
         _ => false,
     };
     let object = clause.object.clone().filter(is_being)?;
-    // A modifier or a pair before the place would seem to own it.
+    // After a modifier or a pair, the place would seem to belong to it.
     if clause.place.is_some() && !matches!(clause.subject, NounPhrase::Plain(_)) {
         return None;
     }

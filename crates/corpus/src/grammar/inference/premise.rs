@@ -1,4 +1,4 @@
-//! Statements that can be premises, and what they speak of.
+//! Statements that can be premises, and the words they use.
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -12,11 +12,11 @@ use super::super::source;
 use super::super::tree::{Clause, Nominal, Relative, Sentence};
 use super::edits;
 
-/// Words that keep a clause from being plainly true or false: "perhaps they sleep" does not entail
-/// "they sleep", and "sometimes they sleep" and "sometimes they do not" can both be true.
+/// Words that make a clause neither plainly true nor false: "perhaps they sleep" does not entail "they sleep", and "sometimes they sleep"
+/// and "sometimes they do not" can both be true.
 pub(super) const UNCERTAIN: [&str; 3] = ["sometimes", "perhaps", "rarely"];
 
-/// Words that may imply or exclude each other: if a premise has one, the other would not be neutral.
+/// Words that may imply or exclude each other: if a premise has one, a hypothesis with the other would not be neutral.
 pub(super) const RELATED: [(&str, &[&str]); 25] = [
     ("child", &["boy", "girl"]),
     ("man", &["boy", "king", "uncle", "sailor"]),
@@ -50,20 +50,19 @@ pub(super) const RELATED: [(&str, &[&str]); 25] = [
 pub(super) const RELATED_ADVERBS: [&[&str]; 3] =
     [&["always", "often", "rarely"], &["slowly", "quickly"], &["happily", "gladly", "quietly", "secretly"]];
 
-/// A statement, or two, that edits can be made to.
+/// One or two statements to edit.
 #[derive(Debug)]
 pub(super) struct Premise {
     pub clauses: Vec<Clause>,
-    /// Its nouns, names, verbs, adjectives and adverbs, in their dictionary form.
+    /// Nouns, names, verbs, adjectives and adverbs, in dictionary form.
     content: HashSet<String>,
 }
 
 impl Premise {
-    /// Makes a premise of `sentence` if it is a statement that can be shortened; `negated` says whether
-    /// its first clause has "not".
+    /// Makes a premise of `sentence`; `None` if it is a question, cannot be shortened or repeats a word. `negated` is the polarity of the
+    /// first clause.
     ///
-    /// No word of it is used twice: with two dogs, "the dog" would be unclear, and what sleeps could
-    /// be said not to sleep.
+    /// With two dogs, "the dog" would be ambiguous, and one could sleep while the other does not.
     pub fn new(sentence: Sentence, negated: bool, rng: &mut ChaCha8Rng) -> Option<Self> {
         let mut clauses = match sentence {
             Sentence::Question(_) => return None,
@@ -88,19 +87,19 @@ impl Premise {
         }
     }
 
-    /// Returns true if the premise neither speaks of `word` nor says something that bears on it.
+    /// Returns true if neither `word` nor a related word is in the premise, and `word` is not [`UNCERTAIN`].
     pub fn leaves_open(&self, word: &str) -> bool {
         !UNCERTAIN.contains(&word) && !self.content.iter().any(|known| known == word || related(known, word))
     }
 
-    /// Returns true if this holds of all words of the relative clause.
+    /// Returns true if the premise leaves all words of the relative clause open.
     pub fn leaves_relative_open(&self, relative: &Relative) -> bool {
         let words = source::read_relative(relative);
         words.iter().filter_map(|word| lemma(word)).all(|word| self.leaves_open(&word))
     }
 }
 
-/// The dictionary form of a noun, verb, adjective or adverb; a name is its own. Other words have none.
+/// Returns the dictionary form of a noun, verb, adjective or adverb, and names unchanged; `None` for other words.
 fn lemma(word: &str) -> Option<String> {
     static LEMMAS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
         let nouns = BEINGS
@@ -126,8 +125,8 @@ fn related(left: &str, right: &str) -> bool {
         || RELATED_ADVERBS.iter().any(|group| group.contains(&left) && group.contains(&right))
 }
 
-/// Makes the clause one whose negation is its contradiction: nothing uncertain, and only definite
-/// phrases beside the verb. ("A dog sleeps" and "a dog does not sleep" can both be true.)
+/// Removes uncertain words and makes subject, object and place definite, so that the clause and its negation contradict each other. ("A dog
+/// sleeps" and "a dog does not sleep" can both be true.)
 fn settle(clause: &mut Clause) {
     let certain = |word: &&Word| !UNCERTAIN.contains(&word.source);
     clause.opening = clause.opening.filter(certain);

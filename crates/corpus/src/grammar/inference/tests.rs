@@ -1,4 +1,4 @@
-//! Labels checked on the text alone, with a reader that knows the lexicon but not the edits.
+//! Checks labels on the text alone, with a reader that knows the lexicon but not the edits.
 use std::collections::HashMap;
 
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use super::edits::shortened;
 use super::novelty::{Author, Novelty};
 use super::*;
 
-/// Any form of a noun or verb to its dictionary form.
+/// Maps every form of nouns and verbs to its dictionary form.
 fn lemmas(verbs_only: bool) -> HashMap<&'static str, &'static str> {
     let verbs = TRANSITIVE.iter().chain(&INTRANSITIVE);
     let mut lemmas: HashMap<_, _> =
@@ -23,10 +23,10 @@ fn lemmas(verbs_only: bool) -> HashMap<&'static str, &'static str> {
     lemmas
 }
 
-/// Gist of a sentence as a hasty reader takes it.
+/// What a superficial reader takes from a sentence.
 #[derive(Debug)]
 struct Gist {
-    /// All words but function words, in order and in dictionary form.
+    /// All words except function words, in order and in dictionary form.
     content: Vec<String>,
     /// The main verb of each clause, and whether it is negated.
     verbs: Vec<(String, bool)>,
@@ -76,7 +76,7 @@ impl Gist {
     }
 }
 
-/// Words without the full stop; the first one with a small letter unless it is a name.
+/// Returns the words without the full stop; the first one in lower case unless it is a name.
 fn plain_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text.trim_end_matches('.').split(' ').map(str::to_owned).collect();
     let small = words[0].to_lowercase();
@@ -101,7 +101,7 @@ fn hypothesis(example: &Example) -> &str {
     example.input.texts().nth(1).unwrap()
 }
 
-/// The accuracy, in percent, of naming the most frequent label among examples with the same feature.
+/// Returns the accuracy, in percent, of predicting the most frequent label among examples with equal features.
 fn majority_accuracy<F: Eq + std::hash::Hash>(examples: &[Example], feature: impl Fn(&Example) -> F) -> f64 {
     let mut counts: HashMap<F, HashMap<&str, usize>> = HashMap::new();
     for example in examples {
@@ -175,9 +175,9 @@ fn splits_share_no_premise_and_labels_take_turns() {
     assert_eq!(premises.len(), all.len());
 }
 
-/// Chance is 33.3 %, and the standard error of 12 000 pairs 0.4 points. "not" stands in half of the
-/// hypotheses of each label, but for neutral ones of the other polarity, which come from negated
-/// premises a little more often; what is new adds a little length. The pair decides.
+/// Chance is 33.3%, and the standard error for 12,000 pairs is 0.4 points. "not" occurs in half of the hypotheses of each label, except
+/// that neutral ones with flipped polarity come from negated premises slightly more often; additions add a little length. Premise and
+/// hypothesis together determine the label.
 #[test]
 fn a_hypothesis_alone_says_little_of_its_label() {
     for domain in [Domain::Standard, Domain::Shifted] {

@@ -5,7 +5,7 @@ use crate::grammar::lexicon::{BEINGS, INTRANSITIVE, NAMES, Noun, THINGS, TRANSIT
 
 const SIZES: SplitSizes = SplitSizes { train: 4_000, dev: 200, test: 300, shifted: 400 };
 
-/// The number of every noun by its form; a name is singular.
+/// Maps every noun form to its number; names are singular.
 fn numbers() -> HashMap<String, Number> {
     let forms = |noun: &'static Noun| {
         [(noun.singular.to_owned(), Number::Singular), (noun.plural.to_owned(), Number::Plural)]
@@ -14,7 +14,7 @@ fn numbers() -> HashMap<String, Number> {
     BEINGS.iter().chain(&THINGS).flat_map(forms).chain(names).collect()
 }
 
-/// The number that a form shows.
+/// Returns the number that a verb form shows.
 fn shown(form: &str) -> Option<Number> {
     let verbs = || TRANSITIVE.iter().chain(&INTRANSITIVE);
     if form == "does" || verbs().any(|verb| verb.third == form) {

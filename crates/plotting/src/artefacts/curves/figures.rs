@@ -32,38 +32,37 @@ pub(in crate::artefacts) const FIGURE4: Artefact = Artefact::new(
     |file, asked, left_out| fourth(&Pruning::read(file, left_out)?, asked, left_out),
 );
 
-/// An axis that begins below this share of its end begins at 0.
+/// An axis that begins below this share of its end starts at 0.
 const NEAR_ZERO: f64 = 0.2;
 
 const FLOOR: Style = Style::dotted(INK, 0.7);
 
 const THIN: f64 = 0.35;
 
-/// Importance in other trainings: its colour, lighter, in short dashes that grey print tells from random orders.
+/// Importance in other runs: a lighter colour, with short dashes that differ from random rankings in greyscale.
 const OTHERS: Style = Style { color: SKY, width: 0.7, dash: [1.8, 1.2] };
 
-/// Meaning of the curve under mean ablation.
+/// Explains the curve under mean ablation.
 const FOLDED: &str = "mean: by importance, with the outputs of masked heads replaced by their means, which can be folded into the bias of the output \
      projection if the model has one";
 
-/// Name of a figure, and that of its files.
+/// Name of a figure, and its file name.
 type Named = [&'static str; 2];
 
 const THIRD: Named = ["Figure 3", "figure3"];
 const FOURTH: Named = ["Figure 4", "figure4"];
 const SIXTH: Named = ["Figure 6", "figure6"];
 
-/// Figure of the paper that a subject belongs to: Figure 3 has the translator and BERT on MNLI, for
-/// which translators and inference stand, and language models, which the paper does not have; and Figure 6 the other
-/// classifiers.
+/// Returns the figure of the paper that a setup belongs to. Figure 3 covers translation and inference, and language models, which the paper
+/// lacks; Figure 6 covers the other classifiers.
 ///
-/// Differs from the paper: Figure 6 also has a translator (IWSLT), which is in Figure 3 here.
+/// Differs from the paper: Figure 6 there also has a translator (IWSLT), which is in Figure 3 here.
 fn third_or_sixth(pruning: &Pruning) -> Named {
     let is_third = pruning.results.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
     if is_third || pruning.results.file.is_language() { THIRD } else { SIXTH }
 }
 
-/// The table of shares and Figure 3 or 6.
+/// Draws the table of shares and Figure 3 or 6.
 pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
     let (file, table) = (&pruning.results.file, shares::table(pruning, asked.criterion));
     let [_, stem] = third_or_sixth(pruning);
@@ -77,15 +76,15 @@ pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Re
     Ok([sheet(file, shares::STEM, None, [table])].into_iter().chain(chart).collect())
 }
 
-/// Figure 4, of models with several attention types.
+/// Draws Figure 4, for models with several attention types.
 pub fn fourth(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
     let chart = asked.if_there(figure4(pruning, asked.criterion), left_out)?;
     let [_, stem] = FOURTH;
     Ok(chart.map(|chart| sheet(&pruning.results.file, stem, chart, [])).into_iter().collect())
 }
 
-/// The curves over all heads of the model with their intervals, single thin lines for random orders, dashed ones for reversed
-/// orders; upright rules say how many heads can go by importance.
+/// Plots the curves over all heads with intervals, thin lines for random rankings, and dashed lines for reversed rankings. Vertical lines
+/// mark the share that can be masked by importance.
 ///
 /// Differs from the paper: there the oracle is dashed.
 fn figure3(
@@ -94,7 +93,7 @@ fn figure3(
     folded: Option<&Pruning>,
     criterion: Criterion,
 ) -> Result<Chart> {
-    // Those of the other orders are rows of the table.
+    // complements of other rankings are only in the table
     let is_meant = |series: &&Series| !series.curve.complement || series.curve.order == Order::Importance;
     let series = pruning.over(Scope::All)?.into_iter().filter(is_meant);
     let drawn = series.map(|series| (series, curve(series, look(series), criterion)));
@@ -137,8 +136,7 @@ fn figure3(
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
 
-/// One curve for each attention type, by importance, with its interval, complement and floor, and single thin lines for random
-/// orders.
+/// Plots one curve by importance per attention type, with interval, complement and floor, and thin lines for random rankings.
 fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
     let metric = pruning.results.metric();
     let drawn = |(attention, series): (Attention, _)| {
@@ -167,7 +165,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
         .note(floors))
 }
 
-/// The curves of these series, in front of other layers.
+/// Draws these curves in front of other layers.
 pub(super) fn chart(
     pruning: &Pruning,
     criterion: Criterion,
@@ -189,7 +187,7 @@ pub(super) fn chart(
     let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter())];
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);
     let has_complement = drawn.iter().any(|(series, _)| series.curve.complement);
-    // random orders of several attention types have one entry together, as complements have
+    // random rankings of several attention types share one entry, as do complements
     let is_named = |series: &Series| !is_random(series) || series.curve.attention == Scope::All;
     let named = drawn.iter().filter(|(series, _)| !series.curve.complement && is_named(series));
     Chart::new(name, file.label(stem), file.titled(title))
@@ -212,7 +210,7 @@ pub(super) fn chart(
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
 }
 
-/// Each look once; complements have one entry together.
+/// Returns each style once; complements share one entry.
 pub(super) fn legend(drawn: &[(&Series, Curve)]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for (_, curve) in drawn.iter().filter(|(series, _)| !series.curve.complement) {
@@ -227,9 +225,8 @@ pub(super) fn complement_entry(has_complement: bool) -> Option<Entry> {
     has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7)))
 }
 
-/// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
-/// marks. Random orders have no intervals, since ten would hide each other. Swaps at one number of heads are a mark alone: the
-/// intact model is not of their making.
+/// Returns a curve in a given style, with a line per run, broken at missing steps. A complement is dashed and has no marks. Random rankings
+/// have no intervals, since ten would hide each other. Swaps at one number of heads are only a mark, not joined to the full model.
 pub(super) fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
     let CurveId { order, complement: is_complement, .. } = series.curve;
     let is_swap = order == Order::Swap
@@ -246,7 +243,7 @@ pub(super) fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve
     Curve { line, mark: look.mark.filter(|_| !is_complement), pieces: runs.map(points).collect(), ..look }
 }
 
-/// Number of heads that can go by importance, by both rules: upright lines with their names.
+/// Returns vertical lines at the share that can be masked by importance, by both rules, with their names.
 fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
     let judge = pruning.results.judge(criterion);
@@ -271,7 +268,7 @@ pub(super) fn is_random(series: &Series) -> bool {
     series.curve.order == Order::Random
 }
 
-/// Looks of orders that go by a measure, in the order of the table of measures, over and over.
+/// Styles of rankings by a criterion, in the order of the table of criteria, repeated if necessary.
 const MEASURES: [(Color, (Shape, f64)); 7] = [
     (PURPLE, (Shape::Diamond, 1.2)),
     (ORANGE, (Shape::Triangle, 1.2)),

@@ -1,5 +1,4 @@
-//! Pruning under each kind of ablation: how many more heads can go where something takes their place, such as their means, which a
-//! bias can hold.
+//! Pruning under each kind of ablation: how many more heads can be masked if their mean or another output replaces them.
 use crate::findings::{Criterion, KindsOfCurves, Pruning, RuleKind, Series};
 use charts::chart::{Chart, Shape};
 use charts::palette::{BLUE, INK, VERMILLION};
@@ -42,8 +41,7 @@ fn by_importance(found: &KindsOfCurves) -> impl Iterator<Item = (&'static str, &
     all.filter_map(|(name, curves)| Some((*name, curves, curves.find(Scope::All, Order::Importance)?)))
 }
 
-/// A row for each kind: the share of the heads that can go together by each rule, their number, and how many more that are than
-/// under zeros.
+/// Returns a row per kind: the share that can be masked together by each rule, in heads too, and how many more than under zero ablation.
 pub(crate) fn rows(found: &KindsOfCurves, criterion: Criterion) -> Vec<Row> {
     let mut of_zero = [None; 2];
     let row = |(name, pruning, series): (&'static str, &Pruning, &Series)| {
@@ -109,7 +107,7 @@ fn notes(found: &KindsOfCurves) -> Vec<String> {
     [KINDS.to_owned(), fold.to_owned()].into_iter().chain(draw).collect()
 }
 
-/// The curve by importance under each kind, with its intervals.
+/// Draws the curve by importance under each kind, with intervals.
 fn figure(found: &KindsOfCurves, criterion: Criterion) -> Chart {
     let drawn = by_importance(found).map(|(name, _, series)| {
         let (color, width, mark) = match name {

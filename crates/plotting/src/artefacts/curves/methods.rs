@@ -1,4 +1,4 @@
-//! Methods that choose heads side by side, with repairs. No paper has them all on one model.
+//! Compares rankings and searches, with repairs. No paper has them all on one model.
 mod tables;
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
     |file, asked, left_out| sheets(&Methods::read(file, left_out)?, asked, left_out),
 );
 
-/// A figure and tables for each set of heads that methods choose from.
+/// Draws a figure and tables for each set of heads to choose from.
 pub fn sheets(found: &Methods, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
     let speeds = left_out.keep(Speed::all_of_model(&found.results.file)).unwrap_or_default();
     let sheet = |scope: Scope| {
@@ -58,18 +58,16 @@ fn name(method: CurveId) -> String {
     format!("{complement}{order}")
 }
 
-/// `Fisher, least-squares`
 fn repaired(method: Repaired) -> String {
     let Repaired { repair, curve } = method;
     let after = matches!(repair, Repair::Mean | Repair::LeastSquares).then(|| format!(", {repair}"));
     name(curve) + &after.unwrap_or_default()
 }
 
-/// Looks of the two best methods beside importance, the oracle and random orders.
+/// Styles of the two best methods other than importance, the oracle and random rankings.
 const BEST: [(Color, Shape); 2] = [(GREEN, Shape::Triangle), (PURPLE, Shape::Diamond)];
 
-/// A panel for each repair with at most five curves, which look the same in all panels: importance, the oracle, random orders and the
-/// two best of all other methods. The tables have the rest.
+/// Draws a panel per repair with the curves of importance, the oracle, random rankings, and the two best of the other methods.
 fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Criterion) -> Chart {
     let (file, metric) = (&found.results.file, found.results.metric());
     let best = ranking.best_others();
@@ -104,7 +102,7 @@ fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Crite
     if ranking.repairs.len() > 1 { chart.wide() } else { chart }
 }
 
-/// A curve from the full model on; `None` for methods that are not shown.
+/// Returns a curve that starts at the full model; `None` for methods that are not shown.
 fn drawn_curve(series: &Series, base: f64, best: &[CurveId], criterion: Criterion) -> Option<Curve> {
     let place = best.iter().position(|curve| *curve == series.curve);
     let mut drawn = match (series.curve.order, place) {
@@ -126,7 +124,6 @@ fn drawn_curve(series: &Series, base: f64, best: &[CurveId], criterion: Criterio
     Some(drawn)
 }
 
-/// The name of a repair above its panel.
 fn in_words(repair: Repair) -> &'static str {
     match repair {
         Repair::None => "no repair",
@@ -136,7 +133,7 @@ fn in_words(repair: Repair) -> &'static str {
     }
 }
 
-/// The mean of random orders at each step, with the least and the greatest score.
+/// Returns the mean of random rankings at each step, with the minimum and maximum.
 fn of_draws(series: &Series) -> Curve {
     let mut steps = BTreeMap::<usize, Vec<&CurveRow>>::new();
     series.runs.iter().flatten().for_each(|row| steps.entry(row.step).or_default().push(row));
@@ -151,7 +148,6 @@ fn of_draws(series: &Series) -> Curve {
     }
 }
 
-/// Meaning of the repairs that are there.
 fn repairs(all: &[Repair]) -> String {
     let about = |repair: &Repair| match repair {
         Repair::None => "none",

@@ -1,4 +1,4 @@
-//! Pruning curves: the score over the share of masked heads, how many heads are dispensable, and methods compared.
+//! Pruning curves: the score over the share of masked heads, the share that is dispensable, and methods compared.
 pub(crate) mod figures;
 pub(crate) mod kinds;
 pub(crate) mod methods;

@@ -1,4 +1,4 @@
-//! Pruning curves with the model of each step retrained (no such figure is in the papers, which prune without training).
+//! Pruning curves with the model retrained at each step. The papers have no such figure: they prune without training.
 use std::collections::BTreeMap;
 
 use charts::chart::{Axis, Chart, Entry, Panel, Style};
@@ -29,8 +29,7 @@ pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
     },
 );
 
-/// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted lines are the same
-/// orders before training, without complements. The papers have no such figure: they prune without training.
+/// Draws the curves after retraining, in a panel per set of heads; dotted lines show them without retraining, except complements.
 fn figure(retrained: &Retrained, criterion: Criterion) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
     let (metric, base) = (results.metric(), retrained.base);
@@ -79,7 +78,7 @@ fn figure(retrained: &Retrained, criterion: Criterion) -> Chart {
         .beside(&scopes, Scope::in_words, panel)
 }
 
-/// One row for each step of each curve, of random draws together: heads and order, then the score with and without training.
+/// Returns a row for each step of each curve, with random draws combined: heads and ranking, then the score with and without retraining.
 pub(crate) fn rows(retrained: &Retrained, criterion: Criterion) -> Vec<Row> {
     let all = &retrained.after.series;
     let metric = retrained.after.results.metric();
@@ -130,7 +129,6 @@ pub(crate) fn rows(retrained: &Retrained, criterion: Criterion) -> Vec<Row> {
     all.iter().flat_map(steps).collect()
 }
 
-/// [`rows`] of one file.
 fn table(retrained: &Retrained, criterion: Criterion) -> Table {
     let (results, updates) = (&retrained.after.results, retrained.updates);
     let metric = results.metric();

@@ -1,5 +1,4 @@
-//! Number of heads that can go, by two rules, beside the paper's for its models (Michel et al. 2019, Section 4.2 and
-//! Appendix B).
+//! Shares of heads that can be masked by two rules, next to the paper's (Michel et al. 2019, Section 4.2 and Appendix B).
 use crate::findings::paper::Share;
 use crate::findings::pruning::{Change, share as masked_share};
 use crate::findings::results::distinct;
@@ -10,13 +9,13 @@ use words::{brackets, fixed, tenths};
 
 pub const STEM: &str = "pruning";
 
-/// Caution on the share of an order such as the oracle.
+/// Caution for rankings such as the oracle.
 pub const OPTIMISTIC: &str = "made on the very split that is scored, so its share is optimistic";
 
 /// Definition of a complement.
 pub const COMPLEMENT: &str = "equally many heads masked in the opposite order, the most important ones first";
 
-/// The last is left out where nothing published stands beside a subject.
+/// Names of the columns; the last is left out if there are no published numbers to compare with.
 const COLUMNS: [&str; 7] =
     ["dispensable (%)", "change", "power", "no sig. loss (%)", "change", "score at 50%", "paper (%)"];
 
@@ -24,12 +23,12 @@ const COLUMNS: [&str; 7] =
 pub const SPREAD: &str =
     "in parentheses: percentiles 2.5 and 97.5 of the share on 1,000 resamples of the test set";
 
-/// Definition of the power beside a share.
+/// Definition of the power.
 pub const POWER: &str = "power: the chance to show that the next step is dispensable if it cost nothing but changed as many segments";
 
 type BothShares = [Option<Removable>; 2];
 
-/// One row for each curve, and one for each floor, whose score has the share beside it.
+/// Tabulates a row per curve, and one per floor, whose share is next to its score.
 pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
     let (results, file) = (&pruning.results, &pruning.results.file);
     let published = if file.is_language() { &[] } else { PAPER.shares.as_slice() };
@@ -61,7 +60,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .remark(without_attention(pruning))
 }
 
-/// Meaning of the power and, at the first step by importance, the test set that would be large enough.
+/// Explains power and, for the first step by importance, gives the size of a sufficient test set.
 pub fn power(pruning: &Pruning) -> Option<String> {
     let all = || pruning.series.iter().flat_map(|series| series.runs.iter().flatten());
     all().find_map(|row| row.power)?;
@@ -74,7 +73,7 @@ pub fn power(pruning: &Pruning) -> Option<String> {
     Some(format!("{POWER}{}", enough.unwrap_or_default()))
 }
 
-/// Share of heads that can go by both rules, the change there, and the score without half of them.
+/// Returns the share of heads that can be masked by both rules, the change there, and the score with half of them masked.
 fn row(pruning: &Pruning, series: &Series, shares: &BothShares, beside: Option<&Share>) -> Row {
     let metric = pruning.results.metric();
     let share_and_change = |removable: &Option<Removable>| {
@@ -117,7 +116,7 @@ fn signs(pruning: &Pruning, shares: &[Option<Removable>]) -> Vec<String> {
     signs.into_iter().filter(|(is_there, _)| *is_there).map(|(_, sign)| sign).collect()
 }
 
-/// The orders that were made on the split that is scored.
+/// Names the rankings that were made on the scored split.
 pub fn optimistic<'a>(file: &ResultFile, series: impl Iterator<Item = &'a Series>) -> Option<String> {
     let orders = series.map(|series| series.curve.order).filter(|&order| file.is_made_on_scored(order));
     let orders = distinct(orders);
@@ -131,8 +130,7 @@ fn all_published(published: &[Share]) -> Option<String> {
     (!all.is_empty()).then(|| format!("all shares in the paper, \"without noticeable loss\": {all}"))
 }
 
-/// The share as printed: `20 (10 to 30)` with its spread, `12.5 [0 to 30]` for several runs, `≥ 90` where the climb ended for want of a
-/// test; the unit stands behind the share.
+/// Formats a share: `20 (10 to 30)` with its spread, `12.5 [0 to 30]` for several curves, `≥ 90` if tests ended before a rejected step.
 pub fn share(removable: &Removable, unit: &str) -> String {
     let spread = removable.spread.map(|(low, high)| format!(" ({} to {})", tenths(low), tenths(high)));
     words::share(removable.percent, removable.is_open)
@@ -141,7 +139,7 @@ pub fn share(removable: &Removable, unit: &str) -> String {
         + &brackets(removable.range, " to ", tenths)
 }
 
-/// The score near a share of masked heads, with the share of that step where it is another; empty if none is near.
+/// Formats the score near a share of masked heads, with the share if it differs; empty if no step is near.
 pub fn score_at(pruning: &Pruning, series: &Series, percent: f64) -> Cell {
     let found = series.score_at(percent).map(|(found, score)| {
         let is_another = (found - percent).abs() >= 0.05;
@@ -151,7 +149,7 @@ pub fn score_at(pruning: &Pruning, series: &Series, percent: f64) -> Cell {
     found.into()
 }
 
-/// `enc-enc: random, median of 10`; `importance, complement`.
+/// Names a curve: `enc-enc: random, median of 10`; `importance, complement`.
 fn label(series: &Series) -> String {
     let runs = match series.runs.len() {
         1 => String::new(),
@@ -165,7 +163,7 @@ fn prefix(scope: Scope) -> String {
     if scope == Scope::All { String::new() } else { format!("{scope}: ") }
 }
 
-/// Sight of a model whose only attention type is `self` with all heads masked, where it was scored so.
+/// Explains what a model with only `self` attention sees with all heads masked; `None` if that was not scored.
 pub fn without_attention(pruning: &Pruning) -> Option<&'static str> {
     pruning.has_blind_step().then_some(if pruning.results.file.is_language() {
         "at 100% each position sees only itself: a token is predicted from the one before it alone"

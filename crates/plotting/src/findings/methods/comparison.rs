@@ -1,4 +1,4 @@
-//! Comparisons of methods on stored segments: areas under their curves, and the method to use.
+//! Compares methods on stored segments: areas under their curves, and the recommended method.
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::findings::results::Results;
 use crate::findings::segments::stored;
 
 impl Methods {
-    /// Compares models of each kind that was measured.
+    /// Applies `of` to the comparison of each kind of models that was measured.
     pub(super) fn compare<T>(&self, scope: Scope, of: impl Fn(&Comparison<'_>) -> T) -> Result<Vec<T>> {
         let is_measured = |kind: &Kind| {
             let rows = self.trainings(*kind).into_iter().flat_map(|results| &results.rows);
@@ -56,7 +56,7 @@ impl Methods {
     }
 }
 
-/// Segments of all steps of each curve, and of its control.
+/// Returns the segments at all steps of each curve, and of its baseline.
 fn curves<'a>(
     results: &Results<CurveRow>,
     segments: &'a [Segments],
@@ -73,21 +73,20 @@ fn curves<'a>(
     found
 }
 
-/// Areas of all curves of one kind of models over some heads.
 pub(super) struct Comparison<'a> {
     methods: &'a Methods,
     kind: Kind,
-    /// Number of trainings.
+    /// Number of runs.
     trainings: usize,
     areas: Areas<'a>,
-    /// Of each method.
+    /// Indices of the curves of each method.
     places: BTreeMap<Repaired, Vec<usize>>,
     steps: usize,
     swaps: usize,
 }
 
 impl Comparison<'_> {
-    /// The area of a method at some steps less that of another one, if this was measured and, where it is random, often enough.
+    /// Returns a method's area minus another ranking's, if that was measured and, if random, drawn often enough.
     fn over(&self, method: Repaired, order: Order, steps: Range<usize>) -> Option<Area> {
         let curve = CurveId { order, complement: false, ..method.curve };
         let others = self.places.get(&Repaired { curve, ..method }).filter(|_| curve != method.curve)?;
@@ -171,7 +170,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// A method beside random orders at some steps, after the same repair: one contrast, in no family.
+    /// Compares a method with random rankings after equal repair; this is a single contrast without adjustment.
     fn over_random(&self, method: Repaired, steps: &Range<usize>) -> Option<OverRandom> {
         let direction = self.methods.results.metric().direction();
         let area = self.over(method, Order::Random, steps.clone())?;
@@ -231,7 +230,7 @@ impl Comparison<'_> {
         found
     }
 
-    /// The fewest whole modules that save at least as much as heads by importance do, if these are not as many heads.
+    /// Returns the fewest whole modules that save at least as much as heads by importance; `None` if they have equally many heads.
     fn light_modules(
         &self,
         (place, method, own): &(usize, Repaired, Masked),

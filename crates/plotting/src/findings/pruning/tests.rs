@@ -1,4 +1,4 @@
-//! Shares by hand: steps of 10 heads from a base of 30 points, judged at p < 0.01 and a margin of 2 %, 0.6 points.
+//! Shares computed by hand: steps of 10 heads from a base score of 30 points, with p < 0.01 and a margin of 2%, 0.6 points.
 use super::*;
 use crate::findings::judge::Adjustment;
 use crate::findings::source::Source;
@@ -17,13 +17,13 @@ fn pruning(rows: Vec<CurveRow>) -> Pruning {
     Pruning::of(Results { file, rows })
 }
 
-/// Steps with masked heads, score and p-value; step 0 goes without saying.
+/// Builds a curve from masked heads, score and p-value per step, and adds step 0.
 fn curve(steps: &[(usize, f64, Option<f64>)]) -> Pruning {
     let step = |(step, &(masked, score, p_value))| row(Order::Importance, step, masked, score, p_value);
     pruning([(0, 30.0, None)].iter().chain(steps).enumerate().map(step).collect())
 }
 
-/// Percent, whether more might go, and the change there, of the first curve.
+/// Returns the share in percent, whether more might be masked, and the change there, for the first curve.
 fn found(pruning: &Pruning, which: RuleKind, criterion: Criterion) -> Option<(f64, bool, Option<f64>)> {
     let found = pruning.series[0].removable(pruning.results.judge(criterion), which)?;
     Some((found.percent, found.is_open, found.change.map(|change| change.delta)))
@@ -32,14 +32,14 @@ fn found(pruning: &Pruning, which: RuleKind, criterion: Criterion) -> Option<(f6
 #[test]
 fn the_share_ends_before_the_first_significant_loss() {
     let share = |steps: &[_]| found(&curve(steps), RuleKind::NoSignificantLoss, CRITERION);
-    // The first rises, the second has p at alpha, the third is a loss, and the fourth does not undo it.
+    // the first rises, the second has p equal to alpha, the third is a loss, and the fourth does not undo it
     let steps = [(1, 30.5, 0.001), (2, 29.5, 0.01), (4, 29.0, 0.009), (5, 29.8, 0.4)];
     let steps = steps.map(|(masked, score, p)| (masked, score, Some(p)));
     assert_eq!(share(&steps), Some((20.0, false, Some(-0.5))));
     assert_eq!(share(&[(1, 20.0, Some(0.001)), (2, 30.0, Some(0.5))]), Some((0.0, false, Some(0.0))));
     assert_eq!(share(&[(9, 30.0, Some(0.5))]), Some((90.0, true, Some(0.0))));
     assert_eq!(share(&[(10, 30.0, Some(0.5))]), Some((100.0, false, Some(0.0))));
-    // What was not tested proves nothing, and ends the climb.
+    // an untested step proves nothing and ends the walk
     assert_eq!((share(&[(1, 10.0, None)]), share(&[])), (None, None));
     assert_eq!(
         share(&[(1, 30.0, Some(0.5)), (2, 1.0, None), (10, 0.0, Some(0.5))]),
@@ -64,7 +64,7 @@ fn the_dispensable_share_ends_where_the_interval_reaches_the_margin() {
     assert_eq!(found(&pruning, RuleKind::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
 }
 
-/// Of 1,000 walks 975 get to the third step, so 2.5 % of the shares lie below it; 25 get to the last, so 2.5 % lie there.
+/// Of 1,000 walks 975 reach step 3, so 2.5% of the shares are below it; 25 reach the last step, so 2.5% are there.
 #[test]
 fn the_spread_of_a_share_is_that_of_the_walks() {
     let mut pruning = curve(&[1, 2, 3, 4, 5].map(|masked| (masked, 29.5, Some(0.5))));
@@ -76,14 +76,14 @@ fn the_spread_of_a_share_is_that_of_the_walks() {
         pruning.series[0].removable(pruning.results.judge(criterion), which).and_then(|found| found.spread)
     };
     assert_eq!(spread(RuleKind::NoSignificantLoss, CRITERION), Some((30.0, 40.0)));
-    // the walks were by p < 0.01
+    // the walks used p < 0.01
     assert_eq!(spread(RuleKind::NoSignificantLoss, Criterion { alpha: 0.05, ..CRITERION }), None);
     pruning.series[0].runs[0][1].p_value = Some(0.001);
     let stopped = pruning.series[0].removable(pruning.results.judge(CRITERION), RuleKind::NoSignificantLoss);
     assert_eq!(stopped.map(|found| (found.percent, found.power)), Some((0.0, Some(0.5))));
 }
 
-/// A run that is going on has scored the first and the last step: heads between them may or may not be missed.
+/// A run in progress has scored the first and the last step: whether heads in between can be masked is unknown.
 #[test]
 fn a_gap_hides_the_share() {
     let share = |steps: &[(usize, usize)]| {
@@ -96,7 +96,7 @@ fn a_gap_hides_the_share() {
     assert_eq!(share(&[(0, 0), (10, 10)]), None);
     assert_eq!(share(&[(0, 0), (1, 1), (10, 10)]), Some((10.0, true)));
     assert_eq!(share(&[(2, 2), (3, 10)]), None);
-    // Without the intact model a curve is whole, but nothing is shown by it.
+    // without the full model the curve has no gap, but it shows nothing
     assert_eq!(share(&[(1, 1), (2, 10)]), Some((0.0, false)));
 }
 
@@ -115,7 +115,7 @@ fn exchanges_tell_of_one_number_of_heads_only() {
     assert_eq!((share(0.001), share(0.2)), (None, Some(50.0)));
 }
 
-/// 0, 10 and 30 % of the heads can go: the median is 10; at the same step scores are 27, 28 and 29.
+/// 0, 10 and 30% of the heads can be masked, so the median is 10; the scores at that step are 27, 28 and 29.
 #[test]
 fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_stand_apart() {
     let run = |(seed, last): (u64, usize)| {
@@ -137,8 +137,8 @@ fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_sta
     assert_eq!((series.score_at(50.0), pruning.floors[&Scope::All].score), (Some((50.0, 29.0)), 0.5));
 }
 
-/// The margin is 0.6 points. The interval of step 2 holds more than that, the score of step 3 is below it, and the whole
-/// interval of step 4, so that 10 % are dispensable, 20 % are within it as measured, and 30 % may still be.
+/// The margin is 0.6 points. The interval of step 2 reaches it, step 3 loses more, and the whole interval of step 4 is above it. So 10% are
+/// dispensable, 20% are within the margin as measured, and 30% may still be.
 #[test]
 fn the_tolerable_share_lies_in_its_interval() {
     let mut pruning =

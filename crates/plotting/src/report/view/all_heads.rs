@@ -1,5 +1,4 @@
-//! Everything that is known of each head: one table, and for each score the colours of a map of heads (no such table is in the
-//! paper).
+//! Everything known about each head: one table, and colours for maps of heads by each criterion. The paper has no such table.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artefacts::heat_map::{self, Values};
@@ -19,13 +18,13 @@ use records::rows::functions::FunctionName;
 use records::{AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, Order, Scope, TestedRow, Verdict};
 use words::{bare_p, brackets, fixed, signed, tenths, typeset, with_minus};
 
-/// The heading of the segments of a card, whose texts may stand below it.
+/// Heading of the segments of a card, which is followed by their texts if these may be shown.
 pub const SEGMENTS: &str = "segments that change most";
 
-/// A column: its name, and the cell of each head that has one.
+/// A column: its name, and cells by head.
 type Column = (String, BTreeMap<HeadId, Cell>);
 
-/// All heads, in the order of the attention types.
+/// Returns all heads in the order of attention types.
 fn heads(subject: &SubjectResults) -> BTreeSet<HeadId> {
     let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
     let scored = subject.importance.iter().flat_map(Importance::heads);
@@ -53,19 +52,16 @@ fn columns(subject: &SubjectResults, criterion: Criterion) -> Vec<Column> {
     columns
 }
 
-/// The heads of a subject: a table of everything that is known of each, and maps of them.
+/// The heads of a setup, as a table of everything known and as maps.
 #[derive(Debug)]
 pub struct Heads {
-    /// One row for each head.
     pub table: Table,
-    /// Measures of the maps.
     pub measures: Vec<ColorScale>,
-    /// One map for each attention type.
     pub maps: Vec<HeadMap>,
 }
 
 impl Heads {
-    /// Nothing where neither single heads nor scores were measured.
+    /// Collects everything; `None` if neither single heads nor criteria were measured.
     pub fn of(subject: &SubjectResults, criterion: Criterion) -> Option<Self> {
         let columns = columns(subject, criterion);
         let table = table(subject, &columns, criterion)?;
@@ -95,7 +91,7 @@ fn table(subject: &SubjectResults, columns: &[Column], criterion: Criterion) -> 
     Some(table)
 }
 
-/// The change with its interval, verdict and p-values.
+/// Returns columns with the change, its interval, verdict and p-values.
 fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 5] {
     let (metric, judge) = (sweep.metric(), sweep.judge(criterion));
     let column = |name: &str, cell: &dyn Fn(&AblationRow) -> Option<Cell>| {
@@ -120,7 +116,7 @@ fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 5] {
     ]
 }
 
-/// The change under each other kind of ablation, with its interval and verdict; a column for each draw of other texts.
+/// Returns columns with change, interval and verdict under each other kind of ablation, one per draw of other texts.
 fn under(kinds: &Kinds, criterion: Criterion) -> Vec<Column> {
     let column = |name: String, sweep: &Ablations| {
         let (metric, judge) = (sweep.metric(), sweep.judge(criterion));
@@ -142,7 +138,7 @@ fn under(kinds: &Kinds, criterion: Criterion) -> Vec<Column> {
     columns
 }
 
-/// Number of runs that need each head.
+/// Returns a column with the number of runs that need each head.
 fn runs(found: &Replicates, criterion: Criterion) -> Column {
     let (own, all) = (&found.sweeps[0], found.sweeps.len());
     let judge = own.judge(criterion);
@@ -167,7 +163,7 @@ fn relevance(relevance: &Relevance) -> Column {
     ("relevance".to_owned(), ranked(relevance.rows.iter().map(|row| (row.head_id(), row.relevance))))
 }
 
-/// The share of heads from which on importance masks each head.
+/// Returns a column with the share of masked heads at which importance first masks each head.
 fn masked_from(pruning: &Pruning) -> Option<Column> {
     let steps = pruning.find(Scope::All, Order::Importance)?.runs.first()?;
     let mut cells = BTreeMap::new();
@@ -179,7 +175,7 @@ fn masked_from(pruning: &Pruning) -> Option<Column> {
     Some(("masked by importance from (%)".to_owned(), cells))
 }
 
-/// With how few heads gates keep each head, a column for each set of heads with gates.
+/// Returns columns with the smallest number of heads at which gates keep each head, one per set of gated heads.
 fn kept_with(gates: &Gates, heads: &BTreeSet<HeadId>) -> Vec<Column> {
     let of = |scope: Scope| {
         let models = gates.sparser(scope);
@@ -195,7 +191,7 @@ fn kept_with(gates: &Gates, heads: &BTreeSet<HeadId>) -> Vec<Column> {
     gates.scopes().into_iter().filter_map(of).collect()
 }
 
-/// Functions of each head that reach their threshold.
+/// Returns a column with the functions of each head that reach their threshold.
 fn functions(rows: &[HeadFunctionRow]) -> Column {
     let mut words: BTreeMap<HeadId, Vec<String>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.is_function()) {
@@ -224,41 +220,39 @@ fn segments(segments: &BTreeMap<HeadId, Vec<SegmentChange>>) -> Column {
     (SEGMENTS.to_owned(), cells.collect())
 }
 
-/// A map of the heads of one attention type, with the colours of every measure.
+/// A map of the heads of one attention type, with colours for every measure.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HeadMap {
     attention: String,
-    /// Words on what it attends from and to.
+    /// What it attends from and to.
     description: String,
-    /// Layer by layer, the first one first; heads without a number are absent.
+    /// Cells layer by layer, from the first; `None` for missing heads.
     layers: Vec<Vec<Option<MapCell>>>,
 }
 
-/// One head of a map.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 struct MapCell {
     /// `enc-enc:1:2`
     head: String,
-    /// The same with its first number, for screen readers.
+    /// The head with its first number, for screen readers.
     label: String,
-    /// Its number in its layer.
+    /// Number in its layer.
     number: usize,
-    /// `needed`, `dispensable` or `undecided`; empty where nothing was tested.
+    /// `needed`, `dispensable` or `undecided`; empty if not tested.
     verdict: String,
-    /// For each measure the colour of its cell and that of text on it, as `#rrggbb`, separated by spaces.
+    /// Cell and text colour for each measure, as `#rrggbb`, separated by spaces.
     colors: String,
 }
 
-/// Measure that the colours of maps show.
+/// Measure that colours of maps show.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ColorScale {
     name: String,
-    /// The numbers that the ends of the colours stand for, blue first.
+    /// Values at the ends of the colours, blue first.
     ends: [String; 2],
 }
 
-/// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
-/// colours are those of the figures.
+/// Returns maps of all attention types with the colours of the figures, for the effect of masking and then each criterion.
 fn maps(
     subject: &SubjectResults,
     first: Option<&Column>,

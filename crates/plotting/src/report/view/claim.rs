@@ -1,4 +1,4 @@
-//! Findings on one subject, in sentences and in a few numbers.
+//! Findings on one setup, as sentences and as a few numbers.
 use crate::artefacts::replicates::in_words;
 use crate::findings::{Ablations, Criterion, Pruning, Replicates, RuleKind, SubjectResults, Tolerable};
 use crate::view::three;
@@ -6,11 +6,10 @@ use charts::table::Cell;
 use records::{Order, Scope, TestedRow as _};
 use words::{count, fixed, range, tenths};
 
-/// The names of [`key_numbers`].
 pub const KEY_NUMBERS: [&str; 5] =
     ["base", "needed", "dispensable", "undecided", "share of heads that can go (%) [95% interval]"];
 
-/// Sentences on the verdicts on single heads, the one that costs most, and the share that can go; none where neither was measured.
+/// Returns sentences on verdicts, the most expensive head, and the share that can be masked; empty if neither was measured.
 pub fn sentences(subject: &SubjectResults, criterion: Criterion) -> Vec<String> {
     let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, subject.replicates.as_ref(), criterion));
     heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion))).collect()
@@ -62,7 +61,7 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
     ))
 }
 
-/// The base, the verdicts on single heads, and the share that can go.
+/// Returns the base score, verdicts on single heads, and the share that can be masked, named by [`KEY_NUMBERS`].
 pub fn key_numbers(subject: &SubjectResults, criterion: Criterion) -> [Cell; 5] {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let base = sweep.map(|sweep| sweep.described_base());

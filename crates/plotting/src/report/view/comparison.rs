@@ -1,5 +1,4 @@
-//! All subjects beside each other: how many heads can go, which heads matter across tasks of one pretrained model, and how much
-//! single heads do (no such page is in the paper).
+//! Compares all setups: how many heads can be masked, which heads several tasks share, and effect sizes. The paper has no such page.
 use std::collections::BTreeSet;
 
 use crate::artefacts::cross_domain::{COLUMNS, HOW_TO_READ, cells};
@@ -15,14 +14,14 @@ use records::rules::MARGIN_PERCENT;
 use records::{AblationRow, Attention, TestedRow as _, Verdict};
 use words::{range, tenths, typeset};
 
-/// The share of heads that can go: in a subject of ours, in one of the paper's, or in both where they are alike.
+/// Share of heads that can be masked in one of our setups, one of the paper's models, or both if comparable.
 #[derive(Clone, Copy)]
 struct Compared<'a> {
     ours: Option<(&'a Pruning, Tolerable)>,
     published: Option<&'a Share>,
 }
 
-/// Ours with the paper's beside them, then those of the paper that none stands beside.
+/// Returns our shares with the paper's next to them, then those of the paper without a counterpart.
 fn shares_of<'a>(
     all: &'a [SubjectResults],
     published: &'a [Share],
@@ -40,7 +39,7 @@ fn shares_of<'a>(
 }
 
 impl Compared<'_> {
-    /// Its name, by the subject alone or by what of it was scored.
+    /// Returns its name, with `of_ours` for our setups.
     fn name(self, of_ours: fn(&Pruning) -> String) -> String {
         let theirs = || self.published.map_or(String::new(), |share| format!("paper: {}", share.task));
         self.ours.map_or_else(theirs, |(pruning, _)| of_ours(pruning))
@@ -68,7 +67,7 @@ fn of_shares() -> String {
     )
 }
 
-/// The shares of all subjects with intervals, and the paper's.
+/// Plots the shares of all setups with intervals, and the paper's.
 pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     let found = shares_of(all, &PAPER.shares, criterion);
     if found.iter().all(|share| share.ours.is_none()) {
@@ -102,7 +101,7 @@ pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     Some(Sheet::new("comparison-shares", chart, [table]))
 }
 
-/// The heads of one attention type, which are tested together.
+/// Heads of one attention type in a sweep, which are tested together.
 type Family<'a> = (&'a Ablations, Attention);
 
 const EFFECTS: &str = "Effect sizes";
@@ -111,9 +110,9 @@ const TITLE_OF_EFFECTS: &str =
 
 const CHOSEN: &str = "the largest loss is selected from many, which its interval does not account for";
 
-/// Effects of single heads: for each family of tests the range of changes, as shares of the score.
+/// Plots the effects of single heads, in percent of the score, for each family of tests.
 pub fn effects(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
-    // Of a base of 0, such as a Matthews correlation can be, there are no percentages.
+    // there are no percentages of a base score of 0, which a Matthews correlation can have
     let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref()).filter(|sweep| sweep.base() != 0.0);
     let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
     let families: Vec<Family> = families.collect();
@@ -166,7 +165,7 @@ fn of_verdicts() -> String {
     )
 }
 
-/// One row of marks for each family, with another mark for each verdict; heads without one look like dispensable ones.
+/// Plots a row of marks per family, with a mark per verdict; heads without a verdict are drawn as dispensable.
 fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
     let points = |verdict: Verdict| -> Vec<(f64, f64)> {
         let each = families.iter().enumerate().flat_map(|(height, (sweep, attention))| {
@@ -216,7 +215,7 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
         .wide()
 }
 
-/// Place of a loss on an axis that is linear within the margin and logarithmic beyond it.
+/// Returns the position of a loss on an axis that is linear within the margin and logarithmic beyond it.
 fn place(percent: f64) -> f64 {
     (percent / MARGIN_PERCENT).asinh()
 }
@@ -234,14 +233,14 @@ fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
     rows.max_by(|one, other| loss(sweep, one).total_cmp(&loss(sweep, other)))
 }
 
-/// The 95% interval of the same.
+/// Returns the 95% interval of a loss.
 fn interval_of_loss(sweep: &Ablations, row: &AblationRow) -> Option<(f64, f64)> {
     let ends = row.delta_interval()?;
     let [one, other] = [ends.0, ends.1].map(|delta| percent_lost(sweep, delta));
     Some((one.min(other), one.max(other)))
 }
 
-/// Loss without a head, in percent of the score or perplexity.
+/// Returns the loss caused by masking a head, in percent of the score or perplexity.
 fn loss(sweep: &Ablations, row: &AblationRow) -> f64 {
     percent_lost(sweep, row.score_delta)
 }
@@ -250,7 +249,7 @@ fn percent_lost(sweep: &Ablations, delta: f64) -> f64 {
     sweep.metric().percent_lost(delta, sweep.base())
 }
 
-/// The same as a matrix of the tasks for each model: below the diagonal r, above it its interval.
+/// Draws a matrix of tasks for each model: r below the diagonal, its interval above.
 fn chart_of_tasks(pairings: &[Pairing], title: &str) -> Chart {
     let models: BTreeSet<&str> = pairings.iter().map(|pairing| pairing.pretrained.as_str()).collect();
     let panel = |model: &&str| {
@@ -278,7 +277,7 @@ fn chart_of_tasks(pairings: &[Pairing], title: &str) -> Chart {
         .bar("r", chart::BAR_COLORS.map(|r| typeset(r, 1)))
 }
 
-/// One row for each two tasks of one pretrained model.
+/// Tabulates each pair of tasks of one pretrained model.
 pub fn tasks(pairings: &[Pairing]) -> Option<Sheet> {
     let row = |pairing: &Pairing| {
         let [first, second] = &pairing.subjects;

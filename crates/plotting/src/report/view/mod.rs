@@ -1,5 +1,4 @@
-//! Views of reports alone: all heads, the log of a training, the paper's numbers beside ours, subjects beside each
-//! other. No file, no drawing.
+//! Views that only reports have: all heads, the training log, comparisons with the paper and between setups. No file access, no drawing.
 pub mod all_heads;
 pub mod claim;
 pub mod comparison;

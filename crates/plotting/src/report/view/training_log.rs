@@ -1,4 +1,4 @@
-//! The log of a training (no such table is in the paper).
+//! The training log. The paper has no such table.
 use crate::findings::Results;
 use charts::chart::{Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, VERMILLION};
@@ -8,7 +8,7 @@ use charts::write::Sheet;
 use records::TrainingRow;
 use words::{fixed, scientific};
 
-/// The losses of each validation and, of several, their curves.
+/// Draws the losses at each validation, with curves if there are several.
 pub fn sheet(log: &Results<TrainingRow>) -> Sheet {
     Sheet::new("training", (log.rows.len() > 1).then(|| figure(log)), [table(log)])
 }
@@ -58,13 +58,12 @@ fn figure(log: &Results<TrainingRow>) -> Chart {
         .panels(1, vec![Panel::new(axes, 90.0, layers)])
 }
 
-/// Unit of the losses.
 fn unit(log: &Results<TrainingRow>) -> &'static str {
     let is_of_squares = log.file.identity().is_some_and(|identity| identity.metric.starts_with("squared"));
     if is_of_squares { "squared errors" } else { "nats" }
 }
 
-/// Losses that were measured, where the signature says it, and the seed.
+/// Describes the measured losses and the seed, if the signature has them.
 fn measured(log: &Results<TrainingRow>) -> Option<String> {
     let identity = log.file.identity()?;
     let seed = identity.seed.map_or(String::new(), |seed| format!("; seed {seed}"));

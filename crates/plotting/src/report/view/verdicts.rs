@@ -1,5 +1,4 @@
-//! The paper's numbers beside ours, with what the data bears out: whether both point the same way, and whether the published
-//! number lies inside our interval.
+//! Compares the paper's numbers with ours: do both have the same direction, and is the published number inside our interval?
 use crate::artefacts::best_heads::published;
 use crate::findings::best_heads::Layers;
 use crate::findings::paper::{FewHeads, PAPER, Summary};
@@ -13,18 +12,17 @@ use records::rows::functions::leaders;
 use records::{Attention, HeadFunctionRow, Method, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
 use words::{count, percent_more, range, signed, tenths, typeset};
 
-/// The columns: both numbers, our interval, and what can be said of them.
+/// Columns: both numbers, our interval, and the comparisons.
 const COLUMNS: [&str; 5] =
     ["paper", "ours", "our 95% interval", "same direction?", "paper's number inside it?"];
 
-/// `true` if a loss is shown, as in the paper, or its opposite.
 const LOSS: [&str; 2] = ["a loss, as in the paper", "a gain"];
 const GAIN: [&str; 2] = ["a gain, as in the paper", "a loss"];
 
-/// Reason for no verdict.
+/// Why there is no verdict.
 const NO_INTERVAL: &str = "cannot be said: ours has no interval";
 
-/// One row for each number of the paper that the results of a subject stand beside; none where there is no such number.
+/// Tabulates each number of the paper that the results of a setup can be compared with; `None` if there is none.
 pub fn table(subject: &SubjectResults, speed: Option<&Speed>, criterion: Criterion) -> Option<Table> {
     let mut rows = Vec::new();
     rows.extend(subject.sweep.iter().filter_map(|sweep| single_heads(sweep, criterion)));
@@ -49,7 +47,7 @@ fn said(holds: bool, what: &str) -> String {
     format!("{}: {what}", if holds { "yes" } else { "no" })
 }
 
-/// `true` if a number is shown to be above 0, in these words, or below.
+/// Tells whether an interval is above 0, below 0, or contains it.
 fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
     if low > 0.0 {
         said(true, above)
@@ -60,8 +58,7 @@ fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
     }
 }
 
-/// Our interval, whether it lies on the same side of 0 as their number, `shown` in these words or the opposite, and whether it holds
-/// that number.
+/// Returns our interval, whether it is on their number's side of 0 (`shown`: words for yes and the opposite), and whether it contains it.
 fn judged(
     theirs: f64,
     ends: Option<(f64, f64)>,
@@ -73,7 +70,7 @@ fn judged(
     })
 }
 
-/// Our interval, what it says of the side of 0, and whether it holds their number.
+/// Returns our interval, what it tells about the side of 0, and whether it contains their number.
 fn beside(
     theirs: f64,
     ends: Option<(f64, f64)>,
@@ -90,7 +87,7 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
     if (low..=high).contains(&number) { "yes" } else { "no" }.to_owned()
 }
 
-/// Tells by verdicts whether most of some things are dispensable, as in the paper if `most_in_paper`.
+/// Tells by verdicts whether most are dispensable, as in the paper if `most_in_paper`.
 fn most_dispensable(verdicts: Verdicts, most_in_paper: bool, of: &str) -> String {
     let half = |number: usize| 2 * number > verdicts.all();
     if half(verdicts.dispensable) {
@@ -102,7 +99,7 @@ fn most_dispensable(verdicts: Verdicts, most_in_paper: bool, of: &str) -> String
     }
 }
 
-/// Section 3.2: few single heads matter, by the paper's reading; ours by verdicts, with that beside them.
+/// Section 3.2: few single heads matter by the paper's reading; ours gives verdicts and the paper's reading.
 fn single_heads(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
     let family = sweep.family(Attention::EncEnc);
     sweep.beside().filter(|beside| beside.translates() && !family.is_empty())?;
@@ -120,7 +117,7 @@ fn single_heads(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
     Some(Row::new("encoder heads that are needed alone", cells))
 }
 
-/// Section 3.3: one head of a layer is often enough.
+/// Section 3.3: one head per layer is often enough.
 fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
     let judge = best.sweep.judge(criterion);
     let of = |attention: Attention| {
@@ -141,7 +138,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
     best.sweep.attentions().into_iter().filter_map(of).collect()
 }
 
-/// Section 3.4: heads matter alike across domains.
+/// Section 3.4: importance of heads agrees across domains.
 fn domains(pair: &Pair) -> Option<Row> {
     let Summary { r_of_translator, r_of_bert, .. } = PAPER.summary;
     let (figure, theirs) =
@@ -155,7 +152,7 @@ fn domains(pair: &Pair) -> Option<Row> {
     Some(Row::new("correlation of heads across domains", cells))
 }
 
-/// Section 4.2: many heads can go at once.
+/// Section 4.2: many heads can be masked together.
 fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
     let theirs = pruning.published(&PAPER.shares)?;
     let found = pruning.tolerable(criterion)?;
@@ -175,7 +172,7 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
     Some(Row::new("share of heads that can go by importance", cells))
 }
 
-/// Section 5: the decoder's attention to the encoder needs its heads most.
+/// Section 5: cross-attention depends most on its heads.
 fn types(pruning: &Pruning) -> Option<Row> {
     const SHARE: f64 = 80.0;
     pruning.results.beside().filter(|beside| beside.translates())?;
@@ -205,7 +202,7 @@ fn types(pruning: &Pruning) -> Option<Row> {
     Some(Row::new("the attention of the decoder to the encoder loses most", cells))
 }
 
-/// Section 6: heads become dispensable while a model is trained.
+/// Section 6: heads become dispensable during training.
 fn training(dynamics: &Dynamics) -> Option<Row> {
     let comparable = dynamics.comparable().ok()?;
     let (first, last) = (comparable.first()?, comparable.last()?);
@@ -224,7 +221,7 @@ fn training(dynamics: &Dynamics) -> Option<Row> {
     is_meant.then(|| Row::new("heads become dispensable during training", cells))
 }
 
-/// Section 4.3: a model without half of its heads is faster.
+/// Section 4.3: a model with half of its heads removed is faster.
 fn faster(row: &SpeedRow) -> Option<Row> {
     let theirs = PAPER.speedup(row)?;
     let [low, high] = [row.ratio_low, row.ratio_high].map(|ratio| 100.0 * (ratio - 1.0));
@@ -238,7 +235,7 @@ fn faster(row: &SpeedRow) -> Option<Row> {
     Some(Row::new("faster without half of the heads", cells))
 }
 
-/// Figure 1b: the single head that BERT needs most. It is chosen for its loss, so the test that counts is adjusted for all heads.
+/// Figure 1b: the head that BERT needs most. It is selected for its loss, so its test is adjusted for all heads.
 fn worst_head(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
     sweep.beside().filter(|beside| beside.is_inference())?;
     let worst = sweep.rows.iter().min_by(|one, other| one.score_delta.total_cmp(&other.score_delta))?;
@@ -259,7 +256,7 @@ fn worst_head(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
     Some(Row::new("the greatest loss of accuracy by masking one head", cells))
 }
 
-/// V19, Table 1: how far the best head for a relation is above position alone.
+/// V19, Table 1: advantage of the best head for a relation over position alone.
 fn dependencies(functions: &Functions) -> Vec<Row> {
     let of = |row: &HeadFunctionRow| {
         let theirs = PAPER.dependency(&row.detail)?;
@@ -271,7 +268,7 @@ fn dependencies(functions: &Functions) -> Vec<Row> {
             format!("{} points above position (V19 Table 1, WMT)", number(above)),
             format!("{} points, {}", number(margin), row.head_id()),
         ];
-        // the best of many heads seems better than it is, but no worse
+        // selection of the best of many heads inflates its advantage, but never makes it look worse
         let side = |(_, high): (f64, f64)| {
             if high < 0.0 {
                 said(above < 0.0, "it is shown to be below position")
@@ -287,8 +284,7 @@ fn dependencies(functions: &Functions) -> Vec<Row> {
     leaders(rows).into_iter().filter_map(of).collect()
 }
 
-/// V19, Section 6.2 and Table 2: the score with few heads, of the encoder or of all types, beside the nearest share that gates
-/// left here, if it is near.
+/// V19, Section 6.2 and Table 2: the score with few heads, compared with the closest share that gates keep here, if it is near.
 fn few_heads(gates: &Gates) -> Vec<Row> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
     let of = |own: &FewHeads| {

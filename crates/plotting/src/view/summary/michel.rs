@@ -19,7 +19,7 @@ use crate::artefacts::curves::{kinds as pruning_kinds, retrained};
 use crate::artefacts::{kinds, replicates};
 use crate::view::three;
 
-/// Section 3.2: most single heads can go.
+/// Section 3.2: most heads can be masked alone.
 pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let sweeps = || all.iter().filter_map(|subject| subject.sweep.as_ref());
     let own = &PAPER.summary;
@@ -86,7 +86,7 @@ pub fn kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
     measured(found.map(|found| kinds::rows(found, criterion)))
 }
 
-/// Section 3.3: one head of a layer is often enough.
+/// Section 3.3: one head per layer is often enough.
 pub fn best_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let published = [
         (Model::Translator, false, "M19: WMT, newstest2013 (Table 2)", "the scored split"),
@@ -133,7 +133,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
     sweep.attentions().into_iter().map(of).collect()
 }
 
-/// Section 3.4: important heads are important in another domain too.
+/// Section 3.4: heads that are important in one domain are important in another.
 pub fn across_domains(all: &[SubjectResults], _: Criterion) -> Claim {
     let row = |model, attention: &str, r| {
         Row::new(model, [attention.into(), Cell::default(), Cell::printed(r, |r| fixed(r, 2))])
@@ -150,7 +150,7 @@ pub fn across_domains(all: &[SubjectResults], _: Criterion) -> Claim {
     Claim { published: theirs.into(), measured: ours.collect(), ..Claim::default() }
 }
 
-/// Section 4.2: many heads can go at once.
+/// Section 4.2: many heads can be masked together.
 pub fn removable(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let theirs = PAPER.shares.iter().map(|share| {
         let before = ["importance", "", "", "", "", ""].map(Cell::from);
@@ -176,7 +176,7 @@ pub fn pruning_kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
     Claim { measured: found.flat_map(rows).collect(), ..Claim::default() }
 }
 
-/// Returns a row for each of the orders that the paper compares.
+/// Returns a row for each ranking that the paper compares.
 fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Row> {
     let of = |order: Order| {
         let series = pruning.find(Scope::All, order)?;
@@ -199,7 +199,7 @@ fn floor(pruning: &Pruning, scope: Scope) -> Cell {
     pruning.floors.get(&scope).map(|row| Cell::printed(row.score, amount)).into()
 }
 
-/// Returns the share by each rule, the change there, and the power of the first rule; empty if the curve has no share.
+/// Returns the share and its change by each rule, and the power of the first rule; empty if the curve has no share.
 fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Cell; 5] {
     let (judge, metric) = (pruning.results.judge(criterion), pruning.results.metric());
     let [dispensable, no_loss] = RuleKind::BOTH.map(|which| series.removable(judge, which));
@@ -216,7 +216,7 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
     [dispensable, change, power.into(), no_loss, change_without_loss]
 }
 
-/// Beyond the paper: retraining without the masked heads.
+/// Beyond the paper: retraining after masking heads.
 pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let rows = |retrained: &Retrained| {
         let title = retrained.after.results.file.title();
@@ -227,7 +227,7 @@ pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     Claim { measured: measured.flat_map(rows).collect(), ..Claim::default() }
 }
 
-/// Beyond the paper: the best method for each share of the heads; empty if no statistics of segments are stored.
+/// Beyond the paper: the best ranking or search for each share of the heads; empty if no statistics of segments are stored.
 pub fn methods(all: &[SubjectResults], _: Criterion) -> Claim {
     let rows = |found: &Methods, scope: Scope| {
         let row = |own: &Recommended| {
@@ -245,7 +245,7 @@ pub fn methods(all: &[SubjectResults], _: Criterion) -> Claim {
     Claim { measured: measured.collect(), ..Claim::default() }
 }
 
-/// Section 5: attention from decoder to encoder needs its heads most.
+/// Section 5: cross-attention depends most on its heads.
 pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let model = "M19: WMT, newstest2013 (Figure 4)";
     let breaks = format!("breaks down after {}%", tenths(PAPER.summary.breakdown_percent));
@@ -275,7 +275,7 @@ pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
     Claim { published: theirs.into(), measured: measured.collect(), ..Claim::default() }
 }
 
-/// Section 6: heads become dispensable while a model is trained.
+/// Section 6: heads become dispensable during training.
 pub fn during_training(all: &[SubjectResults], _: Criterion) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
@@ -294,7 +294,7 @@ fn published_training() -> Option<Row> {
     Some(Row::new("M19: IWSLT (Figure 5)", [epoch.into(), base.into(), Cell::default(), share]))
 }
 
-/// Returns the row of a training; `None` if no checkpoint has a score above 0.
+/// Returns the row of a training run; `None` if no checkpoint has a score above 0.
 fn measured_training(dynamics: &Dynamics) -> Option<Row> {
     let comparable = dynamics.comparable().ok()?;
     let (first, last) = (comparable.first()?, comparable.last()?);
@@ -314,7 +314,7 @@ fn measured_training(dynamics: &Dynamics) -> Option<Row> {
 
 /// Section 8 names other models as future work, without numbers.
 pub fn language(all: &[SubjectResults], criterion: Criterion) -> Claim {
-    // the first file tells the kind of model
+    // the first file determines the type of model
     let is_meant = |subject: &&SubjectResults| subject.files().next().is_some_and(|file| file.is_language());
     Claim {
         measured: all.iter().filter(is_meant).filter_map(|subject| answer(subject, criterion)).collect(),

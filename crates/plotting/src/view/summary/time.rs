@@ -1,4 +1,4 @@
-//! Time that the measurements take.
+//! Computing time of the measurements.
 use crate::findings::{Criterion, SubjectResults, experiment};
 use charts::table::{Cell, Row};
 use words::tenths;
@@ -25,7 +25,7 @@ fn row(subject: &SubjectResults) -> Option<Row> {
     let minutes = |seconds: f64| Cell::printed(seconds / 60.0, tenths);
     let own = COLUMNS.map(|experiment| Cell::from(seconds.get(experiment).map(|&seconds| minutes(seconds))));
     let others = seconds.iter().filter(|(experiment, _)| !COLUMNS.contains(&experiment.as_str()));
-    // `sum` of nothing is -0
+    // `sum` of no values is -0
     let others = minutes(others.fold(0.0, |sum, (_, seconds)| sum + seconds));
     let processors = subject.time.threads.iter().map(ToString::to_string);
     let processors: Vec<_> = processors.chain(subject.time.has_gpu.then(|| "GPU".to_owned())).collect();

@@ -1,4 +1,4 @@
-//! Tables of methods side by side: the method to use, areas, contrasts, whole modules, scores.
+//! Tables that compare methods: which to use, areas, contrasts, whole modules, scores.
 use std::collections::BTreeMap;
 
 use crate::findings::methods::{
@@ -15,7 +15,7 @@ use words::{percent_more, range, tenths};
 use super::{name, repaired, repairs};
 use crate::view::{SIGNS, judged};
 
-/// The areas after a repair, best first; methods stand in the order of the first.
+/// Areas after each repair, best first by the first repair.
 pub(super) struct Ranking<'a> {
     pub(super) found: &'a Methods,
     pub(super) areas: &'a [MethodArea],
@@ -43,14 +43,14 @@ impl Ranking<'_> {
         methods
     }
 
-    /// The two methods with the best mean rank over the repairs, apart from importance, the oracle and random orders.
+    /// Returns the two methods with the best mean rank over repairs, except importance, the oracle and random rankings.
     pub(super) fn best_others(&self) -> Vec<CurveId> {
         let is_meant = |curve: &CurveId| {
             !curve.complement && !matches!(curve.order, Order::Importance | Order::Oracle | Order::Random)
         };
         let mut others: Vec<CurveId> =
             self.methods().into_iter().map(|area| area.method.curve).filter(is_meant).collect();
-        // Last where it was not measured.
+        // methods that were not measured come last
         let rank = |repair, curve| self.of(repair, curve).map_or(self.areas.len(), |area| self.rank(area));
         others.sort_by_key(|&curve| self.repairs.iter().map(|&repair| rank(repair, curve)).sum::<usize>());
         others.truncate(2);
@@ -63,7 +63,7 @@ impl Ranking<'_> {
         metric.change(area.value) + &metric.brackets(ends)
     }
 
-    /// Area with interval and rank after each repair, and what the method costs.
+    /// Tabulates area with interval and rank after each repair, and the cost of each method.
     pub(super) fn table(&self) -> Table {
         let (file, metric) = (&self.found.results.file, self.found.results.metric());
         let has_updates = self.areas.iter().any(|area| area.cost.updates > 0);
@@ -105,7 +105,7 @@ impl Ranking<'_> {
             .note(file.of_orders())
     }
 
-    /// Differences from importance and from random orders after each repair.
+    /// Tabulates differences from importance and from random rankings after each repair.
     pub(super) fn contrasts(&self) -> Table {
         let (file, metric) = (&self.found.results.file, self.found.results.metric());
         let row = |method: &MethodArea| {
@@ -130,7 +130,6 @@ impl Ranking<'_> {
     }
 }
 
-/// Test of areas.
 const SWAPS: &str = "by swaps of test segments, where a segment changes sides at all steps together; against random orders by Student's t, \
      whose error comes from the swaps and from how much the orders differ; Holm over the methods";
 
@@ -140,7 +139,7 @@ fn is_sure(area: &Area) -> bool {
     area.p_value.is_some_and(|p_value| p_value < ALPHA)
 }
 
-/// The method to use at each number of heads.
+/// Tabulates the recommended method for each number of heads.
 pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
     let (file, metric) = (&found.results.file, found.results.metric());
     let row = |own: &Recommended| {
@@ -180,7 +179,7 @@ pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
         ))
 }
 
-/// `means over 2 trainings, ...`: the sources of intervals, if there are several trainings.
+/// Describes what means and intervals cover, `means over 2 runs, …`; `None` for a single run.
 fn of_trainings(found: &Methods) -> Option<String> {
     let [number, trained] = Kind::ALL.map(|kind| found.trainings(kind).len());
     let most = number.max(trained);
@@ -196,7 +195,7 @@ fn of_trainings(found: &Methods) -> Option<String> {
     })
 }
 
-/// `, +0.12 to +0.19`, if there are several trainings.
+/// Formats the range over several runs: `, +0.12 to +0.19`.
 fn spread(found: &Methods, changes: &[f64]) -> String {
     let metric = found.results.metric();
     let spread = Draws::of(changes.iter().copied()).filter(|changes| changes.count > 1);
@@ -210,7 +209,7 @@ pub(crate) fn with_training(own: &Recommended) -> &'static str {
     }
 }
 
-/// Cells of a recommendation: the method, its score, change and verdict, others that are as good, and random orders.
+/// Returns the cells of a recommendation: method, score, change, verdict, methods that are as good, cheapest of these, random rankings.
 pub(crate) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 7] {
     let metric = found.results.metric();
     let change = metric.change(own.change) + &metric.brackets(own.interval.map(|ends| (ends.low, ends.high)));
@@ -229,7 +228,7 @@ pub(crate) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 7] {
     ]
 }
 
-/// Whole modules beside heads by importance, with what each saves; nothing where no modules were masked.
+/// Compares whole modules with heads by importance, and what each saves; `None` if no modules were masked.
 pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Table> {
     let (file, metric) = (&found.results.file, found.results.metric());
     let number = found.trainings(Kind::Untrained).len();
@@ -292,7 +291,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
     (!all.is_empty()).then_some(table)
 }
 
-/// `+12.6 to +38.5`: how much faster the model is without the same heads, where that was timed.
+/// Formats the speedup of a model without these heads, `+12.6 to +38.5`; `None` if it was not timed.
 fn speedup(own: &Masked, speeds: &[Speed]) -> Option<String> {
     let heads = own.row.masked_heads.parse::<HeadSet>().ok()?;
     let rows = speeds.iter().flat_map(|speed| &speed.rows);
@@ -300,7 +299,7 @@ fn speedup(own: &Masked, speeds: &[Speed]) -> Option<String> {
     Draws::of(rows.map(|row| row.ratio)).map(|ratios| range(ratios.range, percent_more))
 }
 
-/// A row for each number of heads and method: the score after each repair, with verdicts.
+/// Tabulates the score after each repair for each number of heads and method, with verdicts.
 pub(super) fn steps_table(found: &Methods, scope: Scope, criterion: Criterion) -> Table {
     let (file, metric) = (&found.results.file, found.results.metric());
     let judge = found.results.judge(criterion);
