@@ -149,6 +149,13 @@ fn all_formats_give_the_same_numbers() {
         let mut log = header.clone();
         log["samples"] = (0..30).map(sample).collect();
         write(&folder, &format!("{run}.json"), &log.to_string());
+        let second = |id| {
+            let mut sample = sample(id);
+            sample["epoch"] = 2.into();
+            sample
+        };
+        log["samples"].as_array_mut().unwrap().extend((0..30).map(second));
+        write(&folder, &format!("{run}-two-epochs.json"), &log.to_string());
         let mut zip = ZipWriter::new(fs::File::create(folder.path().join(format!("{run}.eval"))).unwrap());
         let members = (0..30).map(|id| (format!("samples/{id}_epoch_1.json"), sample(id)));
         for (name, content) in members.chain([("header.json".to_owned(), header)]) {
@@ -174,6 +181,7 @@ fn all_formats_give_the_same_numbers() {
     };
     let expected = numbers(&["a", "b", "--tasks", "easy"]);
     assert_eq!(numbers(&["a.json", "b.json"]), expected);
+    assert_eq!(numbers(&["a-two-epochs.json", "b.json"]), expected, "means over epochs");
     assert_eq!(numbers(&["a.eval", "b.eval"]), expected);
     assert_eq!(numbers(&["a.csv", "b.csv"]), expected);
     assert_eq!(numbers(&["a.tsv", "b.tsv", "--id", "name"]), expected);

@@ -345,6 +345,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 impl Signature {
+    /// Signs an identity with what is known of the run.
     pub fn new(identity: Identity, run: Provenance) -> Self {
         Self {
             identity,

@@ -155,7 +155,7 @@ fn sample(sampled: &Sampled, value: &Value, args: &Args) -> Result<Sample, Strin
         cluster(&fields, args.cluster.as_deref()).map_err(|fault| format!("document `{id}` has {fault}"))?;
     Ok(Sample {
         id,
-        repeat: Some(format!("epoch {}", sampled.epoch)),
+        repeat: Some(sampled.epoch.to_string()),
         score,
         content: None,
         prompt: sampled.input,

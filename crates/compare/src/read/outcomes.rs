@@ -16,7 +16,7 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Returns the names of samples that are not numbers: filters of lm-evaluation-harness, and epochs of Inspect.
+    /// Returns the filters of lm-evaluation-harness: names of samples that are not numbers, as Inspect's epochs are.
     pub(crate) fn filters(&self) -> BTreeSet<&str> {
         let names = self.repeats.iter().map(|(_, name)| name.as_str());
         names.filter(|name| name.parse::<u64>().is_err()).collect()
@@ -68,10 +68,10 @@ impl Outcomes {
         }
         let place = *self.places.entry(sample.id.clone()).or_insert(self.documents.len());
         if let Some(repeat) = sample.repeat {
-            let named = if repeat.is_empty() {
-                String::new()
-            } else {
-                format!(" with `{}`", words::excerpt(&repeat))
+            let named = match repeat.as_str() {
+                "" => String::new(),
+                epoch if epoch.parse::<u64>().is_ok() => format!(" in epoch {epoch}"),
+                filter => format!(" with `{}`", words::excerpt(filter)),
             };
             if !self.repeats.insert((place, repeat)) {
                 return Err(format!("document `{shown}` is there twice{named}: keep one of the two"));
