@@ -7,8 +7,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::bootstrap::{Interval, draw_blocks, percentile_interval, weighted};
 use crate::counted::Counted;
-use crate::family::Testing;
 use crate::swaps::swapped_mean;
+use crate::testing::Testing;
 use crate::{Direction, Error, Segments, t_test};
 
 /// Number of runs from which on intervals also cover other runs; fewer vary too little when drawn with replacement.

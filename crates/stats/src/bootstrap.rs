@@ -9,7 +9,8 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::counted::{Counted, Variant};
-use crate::family::Testing;
+pub use crate::interval::Interval;
+use crate::testing::Testing;
 
 /// Number of resamples for intervals, unless fewer are requested.
 pub const RESAMPLES: usize = 10_000;
@@ -91,21 +92,6 @@ impl Resampled {
 /// Minimum number of resamples for a 95% interval: B order statistics divide the line into B + 1 pieces of equal probability, and a tail of
 /// 2.5% is one piece of 40.
 pub const LEAST_FOR_INTERVAL: usize = 39;
-
-/// A 95% interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-impl Interval {
-    pub(crate) fn joined(self, other: Self) -> Self {
-        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
-    }
-}
 
 /// Returns simultaneous 95% intervals of differences that share their resamples, valid for all at once in 95% of test sets. The half-width
 /// is the 0.95 quantile of the maximum |δ* - δ| / s in a resample, times s, the standard deviation of δ* (Romano and Wolf 2005, *Exact and

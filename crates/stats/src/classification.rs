@@ -2,8 +2,8 @@
 //!
 //! All scores are in points, as for BLEU: accuracy and F1 from 0 to 100, the Matthews correlation from -100 to 100.
 
-use crate::bootstrap::Interval;
 use crate::counted::Counted;
+use crate::interval::Interval;
 use crate::{Error, MetricName, mcnemar};
 
 /// True and predicted class of a segment, counted from 0.

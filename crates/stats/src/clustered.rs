@@ -7,7 +7,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::bootstrap::Interval;
+use crate::interval::Interval;
 
 /// Minimum number of segments that shows how effects vary.
 const LEAST_SEGMENTS: usize = 5;

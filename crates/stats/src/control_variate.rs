@@ -7,7 +7,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::bootstrap::Interval;
+use crate::interval::Interval;
 
 /// A sampled segment: the change of a number, such as nats, and its denominator, such as tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -7,12 +7,12 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::bootstrap::Interval;
 use crate::classification::ClassificationMetric;
 use crate::control_variate::{Estimate, Sampled};
 use crate::correlation::pearson;
 use crate::counted::{Counted, Variant};
 use crate::family::{Comparison, FEW_CHANGES, Testing, test_family};
+use crate::interval::Interval;
 use crate::predictions::Predictions;
 use crate::proportion::tango_within;
 use crate::sequential::{Spending, critical_values, doubling};

@@ -14,28 +14,14 @@ use crate::clustered::ClusteredMean;
 use crate::counted::{Counted, Variant};
 use crate::proportion::{simultaneous_tango, simultaneous_wilson, tango};
 use crate::swaps::{Swapped, swap_tests};
+pub use crate::testing::{ALPHA, Testing};
 use crate::{Error, Segments, mcnemar, t_test};
-
-/// A p-value below this is significant, as in Michel et al. (2019).
-pub const ALPHA: f64 = 0.01;
 
 /// Minimum number of segments, or blocks of them, in a test set that is tested.
 pub const LEAST_SEGMENTS: usize = 3;
 
 /// If fewer segments change, an interval of a discrete outcome is at least as wide as if none changed.
 pub(crate) const FEW_CHANGES: usize = 20;
-
-/// Settings of tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Testing {
-    /// Swaps per family; 0 tests nothing, including accuracies. From [`SWAPS`](crate::swaps::SWAPS) on, variants within three Monte Carlo
-    /// errors of [`ALPHA`] get [`MOST_SWAPS`](crate::swaps::MOST_SWAPS). The bootstrap uses this number too, up to [`RESAMPLES`].
-    pub resamples: usize,
-    /// Seed of the draws.
-    pub seed: u64,
-    /// Neighbouring segments that are drawn and swapped together; 1 if segments are independent.
-    pub block: usize,
-}
 
 impl Testing {
     pub(crate) fn of_bootstrap(self) -> Self {

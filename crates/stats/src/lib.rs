@@ -21,6 +21,7 @@ pub mod deciding;
 pub mod entities;
 pub mod estimates;
 pub mod family;
+mod interval;
 pub mod mcnemar;
 pub mod means;
 pub mod metric;
@@ -40,6 +41,7 @@ pub mod spread;
 pub mod swaps;
 pub mod t_test;
 mod ter;
+mod testing;
 pub mod text;
 
 pub use cell::Cell;

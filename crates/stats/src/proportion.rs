@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::bootstrap::Interval;
+use crate::interval::Interval;
 
 /// The 0.975 quantile of the standard normal distribution.
 const Z: f64 = 1.959_963_984_540_054;

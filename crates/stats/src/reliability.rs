@@ -7,8 +7,8 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::bootstrap::Interval;
 use crate::correlation::{pearson, spearman};
+use crate::interval::Interval;
 use crate::{Error, Segments};
 
 /// Number of groups of segments, each of which is left out in turn.

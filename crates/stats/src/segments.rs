@@ -5,9 +5,9 @@ use crate::bootstrap::{Interval, Resampled, Scores, paired_bootstrap, weighted};
 use crate::classification::{ClassificationMetric, Outcome, reach_of_flips};
 use crate::counted::{Counted, Variant};
 use crate::estimates::{CorrelationMetric, Estimate};
-use crate::family::Testing;
 use crate::means::{self, Mean, MeanMetric};
 use crate::nats::{self, NatsStatistics};
+use crate::testing::Testing;
 use crate::text::TextMetric;
 use crate::{Cell, Error, Metric};
 

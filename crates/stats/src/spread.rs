@@ -1,8 +1,8 @@
 //! Uncertainty of the share of heads that can be masked: how far a pruning curve stays acceptable on bootstrap resamples.
 
 use crate::bootstrap::{draw_blocks, weighted};
-use crate::family::Testing;
 use crate::swaps::ROUNDING;
+use crate::testing::Testing;
 use crate::{Error, Segments};
 
 const RESAMPLES: usize = 1_000;

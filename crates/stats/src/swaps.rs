@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::counted::{Counted, Variant};
-use crate::family::{ALPHA, Testing};
+use crate::testing::{ALPHA, Testing};
 
 /// Number of swaps, unless fewer are requested.
 pub const SWAPS: usize = 99_999;

@@ -6,7 +6,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::Error;
-use crate::bootstrap::Interval;
+use crate::interval::Interval;
 
 /// Share of the t distribution below the upper end of a 95% interval.
 pub(crate) const UPPER: f64 = 0.975;
