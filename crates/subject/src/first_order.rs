@@ -7,13 +7,13 @@ use stats::{Cell, Cells, Segments};
 use crate::error::Error;
 use crate::evaluation::Purpose;
 use crate::models::Models;
-use crate::subject::Scored;
+use crate::scored::Scored;
 use crate::task::{PredictedBy, Task};
 use crate::task_subject::TaskSubject;
 
 impl<T: Task> TaskSubject<T> {
     /// [`Subject::first_order`](crate::Subject::first_order).
-    pub(crate) fn predicted(
+    pub(crate) fn first_order(
         &self,
         on: &Scored,
         base: &Segments,

@@ -6,7 +6,7 @@ use tch::Kind;
 use training::Precision;
 
 use crate::error::Error;
-use crate::subject::Sample;
+use crate::scored::Sample;
 
 /// A model as it is, and in fewer bits.
 #[derive(Debug)]

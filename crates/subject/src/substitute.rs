@@ -11,7 +11,7 @@ use tch::{Tensor, no_grad};
 use crate::error::Error;
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::subject::{Ablation, Sample};
+use crate::scored::{Ablation, Sample};
 use crate::task::Task;
 use crate::task_subject::TaskSubject;
 

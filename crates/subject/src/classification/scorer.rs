@@ -48,7 +48,7 @@ mod tests {
     use super::super::texts::Answer;
     use super::*;
     use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
-    use crate::subject::Scored;
+    use crate::scored::Scored;
     use core_masking::{ClassifierConfig, GatedModel, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use stats::Cell;

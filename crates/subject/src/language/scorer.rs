@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
     use crate::language::memory;
-    use crate::subject::Scored;
+    use crate::scored::Scored;
     use core_masking::{GatedModel, Gates, LanguageConfig, ModelConfig, ModelDropout};
     use corpus::choices::Choice;
     use corpus::language_tokenizer::LanguageTokenizer;
