@@ -64,9 +64,6 @@ impl Description {
     }
 
     /// The heads that its model has.
-    ///
-    /// # Errors
-    /// If the model is a checkpoint that cannot be found.
     pub fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
         in_task!(&self.0, |file| file.layout(machine))
     }
@@ -118,9 +115,6 @@ impl Description {
     }
 
     /// Refuses a subject whose model is not trained from scratch.
-    ///
-    /// # Errors
-    /// If that is so.
     pub fn check_from_nothing(&self) -> Result<(), Error> {
         if self.outline().checkpoint.is_none() {
             return Ok(());
@@ -141,25 +135,16 @@ impl Description {
     }
 
     /// Refuses a subject through whose model relevance cannot be followed, whatever it is trained to.
-    ///
-    /// # Errors
-    /// If that is so.
     pub fn check_relevance(&self) -> Result<(), Error> {
         if self.outline().follows_relevance { Ok(()) } else { Err(Error::no_relevance()) }
     }
 
     /// Refuses a second text where the model reads one.
-    ///
-    /// # Errors
-    /// If it is a language model.
     pub fn check_second_text(&self) -> Result<(), Error> {
         if self.is_language_model() { Err(Error::one_text()) } else { Ok(()) }
     }
 
     /// Refuses a subject that is no language model.
-    ///
-    /// # Errors
-    /// If it is none.
     pub fn check_language_model(&self) -> Result<(), Error> {
         let fault = || {
             format!("`{}` is no language model, and this is measured of language models alone", self.name())
@@ -269,9 +254,6 @@ impl Description {
     }
 
     /// Makes the subject ready with its model as it was at a checkpoint of its training.
-    ///
-    /// # Errors
-    /// If the model's folder is at fault.
     pub fn open_at(&self, checkpoint: &TrainingCheckpoint, machine: &Machine) -> Result<Subject, Error> {
         Ok(Subject(map_task!(&self.0, |file| file.open_at(machine, &checkpoint.folder)?)))
     }

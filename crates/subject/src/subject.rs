@@ -33,9 +33,6 @@ impl Subject {
     }
 
     /// All that a score depends on besides the experiment: subject, split, data, weights, decoding, metric.
-    ///
-    /// # Errors
-    /// If the split does not exist or is at fault.
     pub fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
         in_task!(&self.0, |own| own.identity(experiment, scored))
     }
@@ -58,9 +55,6 @@ impl Subject {
     /// Reads a split, to be scored under any number of head sets.
     ///
     /// - `beside`: other splits that are held at the same time, with which this one shares the memory
-    ///
-    /// # Errors
-    /// If the split is at fault.
     pub fn evaluator(&self, scored: &Scored, beside: u64) -> Result<Evaluator<'_>, Error> {
         Ok(Evaluator(map_task!(&self.0, |own| own.evaluator(scored, beside)?)))
     }
@@ -80,9 +74,6 @@ impl Subject {
     }
 
     /// Measures that passes over a split can give.
-    ///
-    /// # Errors
-    /// If the split is at fault.
     pub fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error> {
         in_task!(&self.0, |own| own.measures(on))
     }
@@ -108,9 +99,6 @@ impl Subject {
     /// for metrics that the gradient does not predict.
     ///
     /// - `base`: segments of the full model
-    ///
-    /// # Errors
-    /// If the split is at fault.
     pub fn first_order(
         &self,
         on: &Scored,

@@ -1,15 +1,12 @@
 //! Subjects of all tasks.
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use core_masking::{
-    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
-    Moments, Needs, Removal, Replacement, to_vec,
+    Attention, AttentionRecord, GatedModel, Gates, HeadMeans, HeadSet, Measure, Measured, Moments, Needs,
+    Removal, Replacement, to_vec,
 };
 use corpus::batches::longest_first_rows;
-use corpus::placed::PlacedToken;
 use records::Identity;
-use stats::{Cells, Metric, Segments};
 use tch::{Kind, no_grad};
 use training::{Machine, Memory, Progress, workers};
 
@@ -23,7 +20,7 @@ use crate::scored::{Ablation, Scored};
 use crate::subject::{Evaluation, Pass, Work};
 use crate::subject_file::SubjectFile;
 use crate::substitute::{Substitute, means_of};
-use crate::task::{ExamplesOf, Spec, Task};
+use crate::task::{ExamplesOf, Sizes, Spec, Task};
 
 /// A model with its data and its task.
 #[derive(Debug)]
@@ -162,9 +159,10 @@ impl<T: Task> TaskSubject<T> {
         let room = if matches!(scored.ablation, Ablation::Resample { .. }) { memory / 4 } else { 0 };
         let memory = Memory::BesideModel(memory - room);
         let machine = Machine { memory, ..self.machine.clone() };
-        let plan = Plan::new(&machine, &need, &T::scored_lengths(&prepared));
+        let Sizes { in_memory, of_text, .. } = T::sizes(&prepared);
+        let plan = Plan::new(&machine, &need, &in_memory);
         Ok(SplitEvaluator {
-            substitute: Substitute::new(self, &scored.ablation, (T::text_lengths(&prepared), false), room)?,
+            substitute: Substitute::new(self, &scored.ablation, (of_text, false), room)?,
             models: self.models.of_threads(plan.workers)?,
             subject: self,
             scored: scored.clone(),
@@ -258,14 +256,14 @@ impl<T: Task> TaskSubject<T> {
         Ok(ReadText { answer, maps })
     }
 
+    /// The same subject with another exact model.
+    fn with_model(&self, exact: T::Model, origin: Origin) -> Result<Self, Error> {
+        let (file, machine, task) = (self.file.clone(), self.machine.clone(), self.task.clone());
+        Ok(Self { file, machine, task, models: self.models.with_exact(exact)?, origin })
+    }
+
     pub(crate) fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Self, Error> {
-        Ok(Self {
-            file: self.file.clone(),
-            machine: self.machine.clone(),
-            task: self.task.clone(),
-            models: self.models.with_exact(self.removed(heads, Removal::Cut, ablation)?)?,
-            origin: self.origin.without_heads(heads),
-        })
+        self.with_model(self.removed(heads, Removal::Cut, ablation)?, self.origin.without_heads(heads))
     }
 
     pub(crate) fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Self, Error> {
@@ -292,36 +290,33 @@ impl<T: Task> TaskSubject<T> {
             let Some(fitted) = exact.refitted((module, masked), &moments)? else { break };
             exact = fitted;
         }
-        let models = Models::new(exact, self.machine.precision)?;
-        let (file, machine, task) = (self.file.clone(), self.machine.clone(), self.task.clone());
-        Ok(Self { file, machine, task, models, origin: self.origin.clone() })
+        self.with_model(exact, self.origin.clone())
     }
 
     pub(crate) fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error> {
         let prepared = self.prepare(scored)?;
-        let lengths = T::lengths(&prepared);
-        let batches = longest_first_rows(lengths.iter().copied(), batch_size);
-        let open = Gates::open(&self.models.layout(), self.model().options());
+        let Sizes { texts, tokens, .. } = T::sizes(&prepared);
+        let (segments, model) = (tokens.len(), self.model());
+        let batches = longest_first_rows(tokens.iter().copied(), batch_size);
+        let open = Gates::open(&self.models.layout(), model.options());
         let threads = self.machine.threads as i32;
         Ok(match work {
             Work::Score => {
-                let batches = batches.into_iter().map(|rows| T::batch(self.model(), &prepared, &rows));
-                let batches = batches.collect::<Result<Vec<_>, _>>()?;
+                let timed = |rows: Vec<usize>| self.task.pass(model, &prepared, &rows);
+                let batches = batches.into_iter().map(timed).collect::<Result<Vec<_>, _>>()?;
                 let run = move || {
                     tch::set_num_threads(threads);
-                    batches.iter().map(|batch| self.task.pass(self.model(), batch, &open)).sum()
+                    batches.iter().map(|batch| batch(&open)).sum()
                 };
-                let tokens = lengths.iter().sum::<usize>() as u64;
-                Pass { segments: lengths.len(), tokens, run: Box::new(run) }
+                Pass { segments, tokens: tokens.iter().sum::<usize>() as u64, run: Box::new(run) }
             }
             Work::Continue(count) => {
-                let tokens = (T::texts(&prepared) * count) as u64;
                 let run = move || {
                     tch::set_num_threads(threads);
-                    let continued = |rows| self.task.continue_by(self.model(), &prepared, rows, count, &open);
+                    let continued = |rows| self.task.continue_by(model, &prepared, rows, count, &open);
                     batches.iter().map(|rows| continued(rows)).sum()
                 };
-                Pass { segments: lengths.len(), tokens, run: Box::new(run) }
+                Pass { segments, tokens: (texts * count) as u64, run: Box::new(run) }
             }
         })
     }
@@ -384,7 +379,7 @@ pub(crate) struct SplitEvaluator<'a, T: Task> {
 
 impl<T: Task> SplitEvaluator<'_, T> {
     pub(crate) fn segments(&self) -> usize {
-        T::count(&self.prepared)
+        T::sizes(&self.prepared).count
     }
 
     pub(crate) fn evaluate(

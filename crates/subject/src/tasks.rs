@@ -59,9 +59,6 @@ struct Header {
 }
 
 /// Reads and validates the TOML file of a subject.
-///
-/// # Errors
-/// If the file is missing, no TOML, has unknown or missing entries, or values that make no sense.
 pub(crate) fn read(name: &str, path: &Path) -> Result<AnyFile, Error> {
     let text = durable::open_regular(path)
         .and_then(io::read_to_string)

@@ -22,7 +22,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let heads = exact.layout().heads().into_iter().map(|id| HeadSet::from_iter([id]));
     let sets: Vec<HeadSet> = std::iter::once(HeadSet::none()).chain(heads).collect();
     let sweep = |subject: &Subject| timed(|| subject.evaluate(&scored, &sets, &mut |_, _| Ok(())).unwrap());
-    let ratio = context.ratio(|| sweep(quick.as_ref()), || sweep(exact.as_ref()));
+    let ratio = context.ratio(|| sweep(&quick), || sweep(&exact));
     let name = format!("all heads of {} in bf16, compared with f32", description.name());
     row(Row { name, ratio: Ok(ratio), wanted: 1.6 });
 }
