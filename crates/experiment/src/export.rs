@@ -64,7 +64,7 @@ impl Export {
     /// If no head would be left, the heads are to be zeroed but some have been removed already, or the replacement cannot be folded in.
     pub fn write(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         heads: &HeadSet,
         removal: Removal,
         ablation: &Ablation,

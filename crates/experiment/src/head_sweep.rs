@@ -49,7 +49,7 @@ impl HeadSweep {
     /// Scores the subject for each of `heads` that has no row yet, and tests all rows.
     pub fn run(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         heads: &[HeadId],
         path: &Path,
         shared: &SharedArgs,
@@ -85,7 +85,7 @@ impl HeadSweep {
     /// As for [`run`](Self::run), or if a shard of the other experiment lacks rows.
     pub fn ingredient(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         heads: &[HeadId],
         path: &Path,
         shared: &SharedArgs,
@@ -112,7 +112,7 @@ impl HeadSweep {
     }
 
     /// Returns the identity of the scores.
-    fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
+    fn identity(&self, subject: &Subject) -> Result<Identity, Error> {
         let mut identity = subject.identity(self.experiment, &self.scored)?;
         identity.arguments.extend(self.arguments.iter().cloned());
         identity.arguments.extend(self.deciding.map(|deciding| deciding.argument()));

@@ -60,7 +60,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     pub fn open(
         path: &Path,
         identity: Identity,
-        subject: &dyn Subject,
+        subject: &Subject,
         RowPlan { families, places }: RowPlan,
         (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
@@ -115,7 +115,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// If the full model's statistics differ from those stored with earlier rows, or a signal has stopped the run.
     pub fn measure(
         &mut self,
-        subject: &dyn Subject,
+        subject: &Subject,
         scored: &Scored,
         base: &str,
         sets: Vec<RowSet<R>>,
@@ -127,13 +127,13 @@ impl<R: TestedRow> MeasuredRows<R> {
         if !self.quiet && sets.len() > 1 {
             announce(scored, evaluator.segments(), sets.len());
         }
-        self.measure_on(evaluator.as_mut(), base, sets)
+        self.measure_on(&mut evaluator, base, sets)
     }
 
     /// Does the work of [`measure`](Self::measure) on an opened split.
     pub fn measure_on(
         &mut self,
-        evaluator: &mut dyn Evaluator,
+        evaluator: &mut Evaluator<'_>,
         base: &str,
         sets: Vec<RowSet<R>>,
     ) -> Result<(), Error> {
@@ -164,13 +164,13 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// `base`.
     pub fn measure_other(
         &mut self,
-        other: &dyn Subject,
-        base: &dyn Subject,
+        other: &Subject,
+        base: &Subject,
         scored: &Scored,
         set: RowSet<R>,
     ) -> Result<(), Error> {
-        self.measure_on(base.evaluator(scored, 0)?.as_mut(), BASE, Vec::new())?;
-        self.measure_on(other.evaluator(scored, 0)?.as_mut(), BASE, vec![set])
+        self.measure_on(&mut base.evaluator(scored, 0)?, BASE, Vec::new())?;
+        self.measure_on(&mut other.evaluator(scored, 0)?, BASE, vec![set])
     }
 
     fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), subject::Error> {

@@ -126,7 +126,7 @@ impl Estimate {
     }
 
     /// Adds data and settings to the identity of an experiment.
-    pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> Result<(), Error> {
+    pub fn describe(&self, subject: &Subject, identity: &mut Identity) -> Result<(), Error> {
         Ingredient::describe(subject, &self.on, "estimate", identity)?;
         let granularity = match self.granularity {
             Granularity::Example => "example",
@@ -146,7 +146,7 @@ impl Estimate {
     ///
     /// # Panics
     /// If the order is not measured.
-    pub fn scores(&self, order: Order, subject: &dyn Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
+    pub fn scores(&self, order: Order, subject: &Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
         let measures = self.ingredients(order);
         let measured = subject.measure(&self.on, masked, &measures)?;
         // Masked heads do not count in the norm of their layer.
@@ -228,12 +228,7 @@ impl Ingredient {
     /// Describes the segments of `scored` relative to the identity of the experiment.
     ///
     /// - `role`: its purpose, such as `estimate`
-    pub fn of(
-        subject: &dyn Subject,
-        scored: &Scored,
-        role: &str,
-        identity: &Identity,
-    ) -> Result<Self, Error> {
+    pub fn of(subject: &Subject, scored: &Scored, role: &str, identity: &Identity) -> Result<Self, Error> {
         let Identity { mut data, arguments, .. } = subject.identity("", scored)?;
         let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
         let sha256 = data.remove(&scored.split).ok_or_else(unknown)?;
@@ -247,7 +242,7 @@ impl Ingredient {
 
     /// Adds an ingredient to the identity of an experiment.
     pub fn describe(
-        subject: &dyn Subject,
+        subject: &Subject,
         scored: &Scored,
         role: &str,
         identity: &mut Identity,
@@ -283,7 +278,7 @@ impl Oracle {
     pub fn find(
         description: &Description,
         results: &Path,
-        (subject, scored): (&dyn Subject, &Scored),
+        (subject, scored): (&Subject, &Scored),
     ) -> Result<Option<Self>, Error> {
         let identity = subject.identity(ABLATE_ONE.name, scored)?;
         let path = description.result_path(results, ABLATE_ONE.name, scored);
@@ -294,7 +289,7 @@ impl Oracle {
     pub fn measured(
         on: &Scored,
         heads: &[HeadId],
-        (description, subject): (&Description, &dyn Subject),
+        (description, subject): (&Description, &Subject),
         (shared, machine): (&SharedArgs, &Machine),
     ) -> Result<Self, Error> {
         let path = description.result_path(&shared.results, ABLATE_ONE.name, on);

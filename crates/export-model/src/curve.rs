@@ -140,7 +140,7 @@ impl MeasuredCurve {
     }
 
     /// Refuses a model other than the measured one, and means from other texts.
-    pub fn check_model(&self, subject: &dyn Subject, ablation: &Ablation) -> anyhow::Result<()> {
+    pub fn check_model(&self, subject: &Subject, ablation: &Ablation) -> anyhow::Result<()> {
         let measured = &self.signature.identity;
         let scored = Scored::first(measured.split.clone(), measured.limit, false).under(ablation.clone());
         let (now, place) = (subject.identity(&measured.experiment, &scored)?, self.path.display());

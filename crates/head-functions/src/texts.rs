@@ -90,7 +90,7 @@ pub struct Readable {
 ///
 /// # Errors
 /// If the tokenizer gives no offsets, or no sentence fits the model.
-pub fn cut(trees: &[Tree], subject: &dyn Subject, reading: &Reading) -> anyhow::Result<Readable> {
+pub fn cut(trees: &[Tree], subject: &Subject, reading: &Reading) -> anyhow::Result<Readable> {
     let mut found = Readable { sentences: Vec::new(), empty: 0, too_long: 0, truncated: 0 };
     for tree in trees {
         let tokens = subject.place(&tree.text)?;
@@ -157,7 +157,7 @@ pub fn frequencies(
 }
 
 /// Counts the tokens of texts.
-pub fn count(split: String, texts: &[String], subject: &dyn Subject) -> anyhow::Result<Frequencies> {
+pub fn count(split: String, texts: &[String], subject: &Subject) -> anyhow::Result<Frequencies> {
     let (mut tokens, mut hasher) = (Vec::new(), Sha256::new());
     for text in texts {
         add(&mut hasher, text);

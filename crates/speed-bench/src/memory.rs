@@ -60,7 +60,7 @@ pub fn peak(
 /// Makes one pass, and prints the peak resident memory of this process during the pass.
 pub fn print_peak(
     model: PeakOf,
-    subject: Box<dyn Subject>,
+    subject: Subject,
     removed: &[HeadId],
     scored: &Scored,
     (batch_size, work): (u64, Work),

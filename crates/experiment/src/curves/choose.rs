@@ -48,7 +48,7 @@ pub struct Chooser<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// The model with its data.
-    pub subject: &'a dyn Subject,
+    pub subject: &'a Subject,
     /// Segments on which heads are ranked; `None` if no order needs them.
     pub estimate: Option<&'a Estimate>,
     /// Segments for the oracle, on which heads are masked one at a time.
@@ -78,7 +78,7 @@ pub struct Known {
 
 /// Returns the rankings and searches that are possible for the setup and this many heads, and reports those left out.
 pub fn possible_orders(
-    (description, subject, machine): (&Description, &dyn Subject, &Machine),
+    (description, subject, machine): (&Description, &Subject, &Machine),
     estimate: &Estimate,
     heads: usize,
 ) -> Result<Vec<Order>, Error> {
@@ -112,7 +112,7 @@ fn first_measured(order: Order) -> Option<Order> {
 
 /// Computes the relevance of heads on at most this many of the segments that heads are ranked on.
 fn relevance(
-    (description, subject): (&Description, &dyn Subject),
+    (description, subject): (&Description, &Subject),
     on: &Scored,
     most: usize,
 ) -> Result<Vec<SegmentRelevance>, Error> {

@@ -18,7 +18,7 @@ pub struct CurveSearch<'a> {
     /// The pool's heads by increasing importance.
     order: Vec<HeadId>,
     /// Scores head sets on the search split; opened by the first search.
-    evaluator: Option<Box<dyn Evaluator + 'a>>,
+    evaluator: Option<Evaluator<'a>>,
     seconds: Option<f64>,
 }
 

@@ -52,7 +52,7 @@ impl<'a> Retraining<'a> {
     /// Trains the model further with the heads of a set masked, and adds its rows.
     pub fn measure(
         &self,
-        (subject, scored): (&dyn Subject, &Scored),
+        (subject, scored): (&Subject, &Scored),
         scope: Scope,
         RowSet { masked, rows: due }: RowSet<CurveRow>,
         rows: &mut MeasuredRows<CurveRow>,
@@ -67,6 +67,6 @@ impl<'a> Retraining<'a> {
             ..row
         };
         let set = RowSet { masked, rows: due.into_iter().map(complete).collect() };
-        rows.measure_other(other.as_ref(), subject, scored, set)
+        rows.measure_other(&other, subject, scored, set)
     }
 }

@@ -88,7 +88,7 @@ impl Sequence {
 
 /// Computes the counts of each score; sequences are read in batches whose attention is not kept.
 pub fn measure(
-    subject: &dyn Subject,
+    subject: &Subject,
     sequences: &[Sequence],
     scores: [FunctionName; 2],
     heads: &[HeadId],
