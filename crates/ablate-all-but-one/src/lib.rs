@@ -75,7 +75,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
+    let run = Run { args, machine: &machine, description: &description, subject: &subject, layout };
     let finished = match select_on {
         None => {
             let metric = run.subject.metric(&scored.split).name();
@@ -112,7 +112,7 @@ struct Run<'a> {
     args: &'a Args,
     machine: &'a Machine,
     description: &'a Description,
-    subject: &'a dyn Subject,
+    subject: &'a Subject,
     layout: HeadLayout,
 }
 

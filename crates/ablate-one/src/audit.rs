@@ -64,7 +64,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let list = read(&args.heads, &description.layout(&machine)?)?;
     let splits = args.plan(&description, &machine)?;
     let subject = description.open(&machine, &args.shared.results)?;
-    let audit = Audit { args, machine: &machine, description: &description, subject: subject.as_ref(), list };
+    let audit = Audit { args, machine: &machine, description: &description, subject: &subject, list };
     let sets = audit.sets();
     for split in splits {
         words::print_line(audit.measure(split, &sets)?.display())?;
@@ -131,7 +131,7 @@ struct Audit<'a> {
     args: &'a Args,
     machine: &'a Machine,
     description: &'a Description,
-    subject: &'a dyn Subject,
+    subject: &'a Subject,
     list: HeadSet,
 }
 

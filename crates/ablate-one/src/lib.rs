@@ -56,7 +56,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let metric = subject.metric(&scored.split).name();
     let deciding = args.deciding.build((&scored, metric), heads.len(), args.shared.seed())?;
     let sweep = HeadSweep { deciding, ..HeadSweep::one_at_a_time(scored, &layout, args.test.clone()) };
-    let finished = sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
+    let finished = sweep.run(&subject, &heads, &path, &args.shared, &machine)?;
     words::print_line(finished.path.display())?;
     Ok(())
 }

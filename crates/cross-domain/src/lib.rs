@@ -79,11 +79,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
         let path = description.result_path(&args.shared.results, ABLATE_ONE.name, scored);
-        Ok(sweep.ingredient(subject.as_ref(), &layout.heads(), &path, &args.shared, &machine)?.path)
+        Ok(sweep.ingredient(&subject, &layout.heads(), &path, &args.shared, &machine)?.path)
     };
     let files = [sweep(&scored[0])?, sweep(&scored[1])?];
 
-    let signature = signature(args, subject.as_ref(), (&scored, &files), &machine)?;
+    let signature = signature(args, &subject, (&scored, &files), &machine)?;
     let OpenRows { path, mut writer } = args.shared.open_rows(&path, &signature)?;
     let testing = args.test.testing(writer.tested(), args.shared.seed);
     writer.signature_mut().testing = Some(testing);
@@ -100,7 +100,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 /// All that the rows depend on.
 fn signature(
     args: &Args,
-    subject: &dyn Subject,
+    subject: &Subject,
     ([first, second], files): (&[Scored; 2], &[PathBuf; 2]),
     machine: &Machine,
 ) -> anyhow::Result<Signature> {

@@ -65,7 +65,7 @@ impl Export {
     /// already, what stays of them cannot be written, or a folder or a file is at fault.
     pub fn write(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         heads: &HeadSet,
         removal: Removal,
         ablation: &Ablation,

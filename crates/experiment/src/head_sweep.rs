@@ -52,7 +52,7 @@ impl HeadSweep {
     /// If the results cannot be written, or the split is at fault.
     pub fn run(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         heads: &[HeadId],
         path: &Path,
         shared: &SharedArgs,
@@ -89,7 +89,7 @@ impl HeadSweep {
     /// As for [`run`](Self::run), or if a shard of the other experiment lacks rows.
     pub fn ingredient(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         heads: &[HeadId],
         path: &Path,
         shared: &SharedArgs,
@@ -119,7 +119,7 @@ impl HeadSweep {
     ///
     /// # Errors
     /// If the split is at fault.
-    fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
+    fn identity(&self, subject: &Subject) -> Result<Identity, Error> {
         let mut identity = subject.identity(self.experiment, &self.scored)?;
         identity.arguments.extend(self.arguments.iter().cloned());
         identity.arguments.extend(self.deciding.map(|deciding| deciding.argument()));

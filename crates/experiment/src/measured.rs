@@ -63,7 +63,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     pub fn open(
         path: &Path,
         identity: Identity,
-        subject: &dyn Subject,
+        subject: &Subject,
         RowPlan { families, places }: RowPlan,
         (shared, machine, test): (&SharedArgs, &Machine, &TestArgs),
     ) -> Result<Self, Error> {
@@ -119,7 +119,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// written, or a signal has asked for the end.
     pub fn measure(
         &mut self,
-        subject: &dyn Subject,
+        subject: &Subject,
         scored: &Scored,
         base: &str,
         sets: Vec<RowSet<R>>,
@@ -131,7 +131,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         if !self.quiet && sets.len() > 1 {
             announce(scored, evaluator.segments(), sets.len());
         }
-        self.measure_on(evaluator.as_mut(), base, sets)
+        self.measure_on(&mut evaluator, base, sets)
     }
 
     /// [`measure`](Self::measure) on a split that is ready.
@@ -140,7 +140,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// As for [`measure`](Self::measure).
     pub fn measure_on(
         &mut self,
-        evaluator: &mut dyn Evaluator,
+        evaluator: &mut Evaluator<'_>,
         base: &str,
         sets: Vec<RowSet<R>>,
     ) -> Result<(), Error> {
@@ -174,13 +174,13 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// As for [`measure`](Self::measure).
     pub fn measure_other(
         &mut self,
-        other: &dyn Subject,
-        base: &dyn Subject,
+        other: &Subject,
+        base: &Subject,
         scored: &Scored,
         set: RowSet<R>,
     ) -> Result<(), Error> {
-        self.measure_on(base.evaluator(scored, 0)?.as_mut(), BASE, Vec::new())?;
-        self.measure_on(other.evaluator(scored, 0)?.as_mut(), BASE, vec![set])
+        self.measure_on(&mut base.evaluator(scored, 0)?, BASE, Vec::new())?;
+        self.measure_on(&mut other.evaluator(scored, 0)?, BASE, vec![set])
     }
 
     fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), subject::Error> {

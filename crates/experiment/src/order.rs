@@ -135,7 +135,7 @@ impl Estimate {
     ///
     /// # Errors
     /// If the split is at fault.
-    pub fn describe(&self, subject: &dyn Subject, identity: &mut Identity) -> Result<(), Error> {
+    pub fn describe(&self, subject: &Subject, identity: &mut Identity) -> Result<(), Error> {
         Ingredient::describe(subject, &self.on, "estimate", identity)?;
         let granularity = match self.granularity {
             Granularity::Example => "example",
@@ -159,7 +159,7 @@ impl Estimate {
     ///
     /// # Panics
     /// If the order is not measured.
-    pub fn scores(&self, order: Order, subject: &dyn Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
+    pub fn scores(&self, order: Order, subject: &Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
         let measures = self.ingredients(order);
         let measured = subject.measure(&self.on, masked, &measures)?;
         // What is masked has no say in the norm of its layer.
@@ -249,12 +249,7 @@ impl Ingredient {
     ///
     /// # Errors
     /// If the split is at fault, or the subject does not tell.
-    pub fn of(
-        subject: &dyn Subject,
-        scored: &Scored,
-        role: &str,
-        identity: &Identity,
-    ) -> Result<Self, Error> {
+    pub fn of(subject: &Subject, scored: &Scored, role: &str, identity: &Identity) -> Result<Self, Error> {
         let Identity { mut data, arguments, .. } = subject.identity("", scored)?;
         let unknown = || subject::Error::NoSuchSplit { split: scored.split.clone(), known: Vec::new() };
         let sha256 = data.remove(&scored.split).ok_or_else(unknown)?;
@@ -271,7 +266,7 @@ impl Ingredient {
     /// # Errors
     /// As for [`of`](Self::of).
     pub fn describe(
-        subject: &dyn Subject,
+        subject: &Subject,
         scored: &Scored,
         role: &str,
         identity: &mut Identity,
@@ -310,7 +305,7 @@ impl Oracle {
     pub fn find(
         description: &Description,
         results: &Path,
-        (subject, scored): (&dyn Subject, &Scored),
+        (subject, scored): (&Subject, &Scored),
     ) -> Result<Option<Self>, Error> {
         let identity = subject.identity(ABLATE_ONE.name, scored)?;
         let path = description.result_path(results, ABLATE_ONE.name, scored);
@@ -324,7 +319,7 @@ impl Oracle {
     pub fn measured(
         on: &Scored,
         heads: &[HeadId],
-        (description, subject): (&Description, &dyn Subject),
+        (description, subject): (&Description, &Subject),
         (shared, machine): (&SharedArgs, &Machine),
     ) -> Result<Self, Error> {
         let path = description.result_path(&shared.results, ABLATE_ONE.name, on);

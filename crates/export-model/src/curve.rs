@@ -148,7 +148,7 @@ impl MeasuredCurve {
     ///
     /// # Errors
     /// If its weights differ.
-    pub fn check_model(&self, subject: &dyn Subject, ablation: &Ablation) -> anyhow::Result<()> {
+    pub fn check_model(&self, subject: &Subject, ablation: &Ablation) -> anyhow::Result<()> {
         let measured = &self.signature.identity;
         let scored = Scored::first(measured.split.clone(), measured.limit, false).under(ablation.clone());
         let (now, place) = (subject.identity(&measured.experiment, &scored)?, self.path.display());

@@ -135,7 +135,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     };
     let ablation = curve.ablation(args.fold)?;
     let subject = description.open(&machine, &args.results)?;
-    curve.check_model(subject.as_ref(), &ablation)?;
+    curve.check_model(&subject, &ablation)?;
     if args.export_gguf.is_some() {
         gguf::check(subject.folder())?;
     }
@@ -144,7 +144,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let (form, ablation) =
         if masked.is_empty() { (Form::Cut, Ablation::Zero) } else { (args.form, ablation) };
     let about = about(step, form, curve.signature(args.margin));
-    export.about(about).write(subject.as_ref(), &masked, form.removal(), &ablation)?;
+    export.about(about).write(&subject, &masked, form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
     if args.form == Form::Onnx {
         onnx::write(&args.folder)?;

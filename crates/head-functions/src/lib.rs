@@ -95,11 +95,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.shared.results)?;
 
     let reading = subject.reading();
-    let readable = texts::cut(&texts.trees, subject.as_ref(), &reading)?;
-    let frequencies =
-        counted.map(|(split, counted)| texts::count(split, &counted, subject.as_ref())).transpose()?;
-    let identity =
-        args.identity(subject.as_ref(), &texts, frequencies.as_ref().map(|known| (known, frequent)));
+    let readable = texts::cut(&texts.trees, &subject, &reading)?;
+    let frequencies = counted.map(|(split, counted)| texts::count(split, &counted, &subject)).transpose()?;
+    let identity = args.identity(&subject, &texts, frequencies.as_ref().map(|known| (known, frequent)));
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
     let heads = subject.layout().heads_of(reading.attention)?;
@@ -120,7 +118,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
                 say_of_rare(&functions, frequent);
             }
         }
-        let looks = look(subject.as_ref(), view.sentences, &heads, args.first_piece)?;
+        let looks = look(&subject, view.sentences, &heads, args.first_piece)?;
         let view = View { looks: &looks, ..view };
         for function in functions {
             let rows = rows::rows(function, &heads, &view, args.resamples);
@@ -137,7 +135,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Looks of each head in each sentence.
 fn look(
-    subject: &dyn Subject,
+    subject: &Subject,
     sentences: &[Sentence],
     heads: &[HeadId],
     is_first: bool,
@@ -165,7 +163,7 @@ impl Args {
     /// - `frequencies`: with the number of tokens that are not rare
     fn identity(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         texts: &Texts,
         frequencies: Option<(&Frequencies, usize)>,
     ) -> Identity {

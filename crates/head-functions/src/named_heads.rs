@@ -65,7 +65,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let longest = subject.reading().longest;
     let blocks = scores::blocks(&vocabulary, longest, (BLOCKS, LONGEST_BLOCK), args.shared.seed())?;
     let length = blocks[0].tokens.len();
-    let texts = read_texts(subject.as_ref(), &texts, length)?;
+    let texts = read_texts(&subject, &texts, length)?;
 
     let mut identity = subject.identity_of_model(EXPERIMENT);
     identity.split.clone_from(&split);
@@ -81,7 +81,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if writer.rows().len() < heads.len() * FunctionName::NAMED.len() {
         for (scores, sequences) in [([0, 1], &blocks), ([2, 3], &texts)] {
             let scores = scores.map(|place| FunctionName::NAMED[place]);
-            for counts in scores::measure(subject.as_ref(), sequences, scores, &heads)? {
+            for counts in scores::measure(&subject, sequences, scores, &heads)? {
                 let rows = rows(&counts, &heads, args.resamples, args.shared.seed());
                 rows.context("scores of heads")?.into_iter().try_for_each(|row| writer.append(row, None))?;
             }
@@ -100,7 +100,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The beginning of each text; those without two tokens are left out.
-fn read_texts(subject: &dyn Subject, texts: &[String], length: usize) -> anyhow::Result<Vec<Sequence>> {
+fn read_texts(subject: &Subject, texts: &[String], length: usize) -> anyhow::Result<Vec<Sequence>> {
     let mut found = Vec::with_capacity(texts.len());
     for text in texts {
         let tokens: Vec<u32> = subject.place(text)?.iter().take(length).map(|token| token.id).collect();

@@ -93,7 +93,7 @@ pub struct Readable {
 ///
 /// # Errors
 /// If the tokeniser does not know where tokens stand, or no sentence is short enough for the model.
-pub fn cut(trees: &[Tree], subject: &dyn Subject, reading: &Reading) -> anyhow::Result<Readable> {
+pub fn cut(trees: &[Tree], subject: &Subject, reading: &Reading) -> anyhow::Result<Readable> {
     let mut found = Readable { sentences: Vec::new(), empty: 0, too_long: 0, truncated: 0 };
     for tree in trees {
         let tokens = subject.place(&tree.text)?;
@@ -166,7 +166,7 @@ pub fn frequencies(
 ///
 /// # Errors
 /// If the tokeniser cannot take one.
-pub fn count(split: String, texts: &[String], subject: &dyn Subject) -> anyhow::Result<Frequencies> {
+pub fn count(split: String, texts: &[String], subject: &Subject) -> anyhow::Result<Frequencies> {
     let (mut tokens, mut hasher) = (Vec::new(), Sha256::new());
     for text in texts {
         add(&mut hasher, text);

@@ -49,7 +49,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let mut identity = subject.identity(IMPORTANCE.name, &scored)?;
     identity.seed = Some(args.shared.seed());
-    estimate.describe(subject.as_ref(), &mut identity)?;
+    estimate.describe(&subject, &mut identity)?;
     let provenance = machine.provenance();
     let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows(&path, &Signature::new(identity, provenance))?;
@@ -67,7 +67,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
 
-    let oracle = Oracle::find(&description, &args.shared.results, (subject.as_ref(), &scored))?;
+    let oracle = Oracle::find(&description, &args.shared.results, (&subject, &scored))?;
     let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
     let is_known = |row: &ScoreRow| lost.iter().any(|(id, value)| (id, value) == (row.head_id(), row.value));
     rows.leave_out(|row| row.measure == Measure::Oracle && !is_known(row));

@@ -119,15 +119,15 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let path = args.shared.output_path(args.preset.experiment(), &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
-    check_metrics(args, subject.as_ref(), &search_on.split, &scored.split)?;
+    check_metrics(args, &subject, &search_on.split, &scored.split)?;
     let orders = match &estimate {
         Some(estimate) if args.order.is_empty() => {
             let heads = pools.iter().map(|pool| pool.heads.len()).max().unwrap_or_default();
-            possible_orders((&description, subject.as_ref(), &machine), estimate, heads)?
+            possible_orders((&description, &subject, &machine), estimate, heads)?
         }
         _ => args.order.clone(),
     };
-    let identity = args.identity(subject.as_ref(), estimate.as_ref(), (&scored, &search_on), &pools)?;
+    let identity = args.identity(&subject, estimate.as_ref(), (&scored, &search_on), &pools)?;
     let curves = args.curves(&pools, &orders);
     let oracle_on = match &estimate {
         Some(estimate) if args.preset == Preset::Methods => estimate.on.clone(),
@@ -138,7 +138,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         selectors: &args.selectors,
         description: &description,
         machine: &machine,
-        subject: subject.as_ref(),
+        subject: &subject,
         estimate: estimate.as_ref(),
         oracle_on,
         search_on,
@@ -157,8 +157,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         retraining,
     };
     let settings = (&args.shared, &machine, &args.test);
-    let mut rows =
-        MeasuredRows::<CurveRow>::open(&path, identity, subject.as_ref(), all.plan(&curves), settings)?;
+    let mut rows = MeasuredRows::<CurveRow>::open(&path, identity, &subject, all.plan(&curves), settings)?;
     all.measure(&curves, &mut rows)?;
     words::print_line(rows.finish()?.path.display())?;
     Ok(())
@@ -340,7 +339,7 @@ impl Args {
     /// Identity of the rows; arguments are named as by the experiments that presets once were.
     fn identity(
         &self,
-        subject: &dyn Subject,
+        subject: &Subject,
         estimate: Option<&Estimate>,
         (scored, search_on): (&Scored, &Scored),
         pools: &[Pool],
@@ -404,7 +403,7 @@ impl Args {
 }
 
 /// Refuses to search on a split that is scored otherwise than the one that is reported.
-fn check_metrics(args: &Args, subject: &dyn Subject, on: &str, reported: &str) -> anyhow::Result<()> {
+fn check_metrics(args: &Args, subject: &Subject, on: &str, reported: &str) -> anyhow::Result<()> {
     let [by, reported_by] = [on, reported].map(|split| subject.metric(split));
     ensure!(
         by == reported_by || args.preset == Preset::Methods && args.selectors.search_on.is_none(),

@@ -156,18 +156,18 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let identity = identity(args, subject.as_ref(), &scored, estimate.as_ref(), &machine)?;
+    let identity = identity(args, &subject, &scored, estimate.as_ref(), &machine)?;
     let run = machine.provenance();
     let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
 
     let order = match &estimate {
         Some(estimate) if args.order.is_measured() => {
-            estimate.scores(args.order, subject.as_ref(), &HeadSet::none())?.ascending()
+            estimate.scores(args.order, &subject, &HeadSet::none())?.ascending()
         }
         _ => random_order(&subject.layout().heads(), description.name(), args.shared.seed()),
     };
-    let bench = Bench { args, machine: &machine, subject: subject.as_ref(), scored };
+    let bench = Bench { args, machine: &machine, subject: &subject, scored };
     for count in removed {
         bench.share(&order[..count].iter().copied().collect(), &mut rows)?;
     }
@@ -179,7 +179,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 /// Identity of the times.
 fn identity(
     args: &Args,
-    subject: &dyn Subject,
+    subject: &Subject,
     scored: &Scored,
     estimate: Option<&Estimate>,
     machine: &Machine,
@@ -226,7 +226,7 @@ const CHECKED: usize = 64;
 struct Bench<'a> {
     args: &'a Args,
     machine: &'a Machine,
-    subject: &'a dyn Subject,
+    subject: &'a Subject,
     scored: Scored,
 }
 
@@ -239,14 +239,14 @@ impl Bench<'_> {
             return Ok(());
         }
         let pruned = self.subject.without_heads(removed, &self.scored.ablation)?;
-        self.check(pruned.as_ref(), removed)?;
+        self.check(&pruned, removed)?;
         for batch_size in missing {
             let timed = Timed::in_turn(
                 &self.subject.pass(&self.scored, batch_size as usize, self.args.work())?,
                 &pruned.pass(&self.scored, batch_size as usize, self.args.work())?,
                 &self.args.settling(),
             )?;
-            let row = self.row(&timed, pruned.as_ref(), (removed, batch_size))?;
+            let row = self.row(&timed, &pruned, (removed, batch_size))?;
             if !self.machine.quiet {
                 words::say!("{}", described(&row));
             }
@@ -256,7 +256,7 @@ impl Bench<'_> {
     }
 
     /// Refuses to time a model that is not the masked one.
-    fn check(&self, pruned: &dyn Subject, removed: &HeadSet) -> anyhow::Result<()> {
+    fn check(&self, pruned: &Subject, removed: &HeadSet) -> anyhow::Result<()> {
         if self.machine.precision != Precision::F32 {
             return Ok(()); // two orders of the same sums lie too far apart
         }
@@ -280,7 +280,7 @@ impl Bench<'_> {
     fn row(
         &self,
         timed: &Timed,
-        pruned: &dyn Subject,
+        pruned: &Subject,
         (removed, batch_size): (&HeadSet, u64),
     ) -> anyhow::Result<SpeedRow> {
         let ratio = timed.ratio()?;

@@ -67,7 +67,7 @@ pub fn peak(
 /// If the pass fails, or the system does not tell.
 pub fn print_peak(
     model: PeakOf,
-    subject: Box<dyn Subject>,
+    subject: Subject,
     removed: &[HeadId],
     scored: &Scored,
     (batch_size, work): (u64, Work),

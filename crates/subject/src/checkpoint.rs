@@ -37,9 +37,6 @@ impl CheckpointSpec {
     }
 
     /// The folder of the model; brings it from the hub if it is there.
-    ///
-    /// # Errors
-    /// If there is no such folder, or the hub does not answer or has no such model.
     pub(crate) fn find(&self, machine: &Machine) -> Result<&Checkpoint, Error> {
         if let Some(found) = self.found.get() {
             return Ok(found);
@@ -73,9 +70,6 @@ impl CheckpointSpec {
     }
 
     /// The checkpoints of its training; brings them from the hub if they are there.
-    ///
-    /// # Errors
-    /// If one cannot be found.
     pub(crate) fn revisions(&self, machine: &Machine) -> Result<Vec<TrainingCheckpoint>, Error> {
         let find = |name: &String| {
             let folder = self.look_up(&self.at(name), machine)?.folder;
@@ -204,9 +198,6 @@ pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String
 }
 
 /// Refuses a tokeniser, in `folder`, with tokens that the model has no embedding for.
-///
-/// # Errors
-/// If there are more tokens than embeddings.
 pub(crate) fn check_vocabulary(folder: &Path, tokens: usize, embeddings: i64) -> Result<(), Error> {
     if tokens as i64 > embeddings {
         let found = format!("the tokeniser has {tokens} tokens, but the model embeds {embeddings}");
@@ -230,9 +221,6 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Of the model in `places`, whose scores depend on those of `files` that are there.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub(crate) fn of(places: Places<'_>, files: &[&str], checkpoint: Option<String>) -> Result<Self, Error> {
         Ok(Self {
             folder: places.tokenizer.to_owned(),
@@ -249,9 +237,6 @@ impl Origin {
     }
 
     /// Refuses to put zeros in the place of weights that are not there.
-    ///
-    /// # Errors
-    /// If the model has heads cut out.
     pub(crate) fn check_removal(&self, removal: Removal, layout: &HeadLayout) -> Result<(), Error> {
         match (removal, layout.removed().len()) {
             (Removal::Zeros, removed @ 1..) => {

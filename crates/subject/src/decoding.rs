@@ -5,7 +5,8 @@ use training::Machine;
 
 use crate::description::Description;
 use crate::error::Error;
-use crate::translation::{Translation, search};
+use crate::tasks::OfTask;
+use crate::translation::search;
 
 /// Text to translate and search for translations; for benchmarks.
 #[derive(Debug)]
@@ -21,9 +22,9 @@ pub struct Decoding {
 /// # Errors
 /// If the split is at fault, or the subject is no translator.
 pub fn decoding(description: &Description, machine: &Machine) -> Result<Decoding, Error> {
-    let file = description.of_task::<Translation>();
-    let fault = || Error::Invalid(format!("subject `{}` is not a translator", description.name()));
-    let file = file.ok_or_else(fault)?;
+    let OfTask::Translation(file) = &description.0 else {
+        return Err(Error::Invalid(format!("subject `{}` is not a translator", description.name())));
+    };
     let text = file.read(machine, description.test_split())?;
     Ok(Decoding { text, search: search(&file.spec) })
 }

@@ -1,5 +1,4 @@
 //! Subjects that are read but not yet opened.
-use std::any::Any;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadLayout;
@@ -8,22 +7,18 @@ use training::{Machine, Stay, TrainingCheckpoint};
 
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
-use crate::language::LanguageModelling;
 use crate::locate::locate;
+use crate::scored::Scored;
 use crate::spec::check_fetched;
-use crate::subject::{Scored, Subject};
-use crate::subject_file::{AnySubjectFile, SubjectFile};
-use crate::task::Task;
-use crate::tasks;
-use crate::tune::{FineTuned, FineTuning, InitialWeights};
+use crate::subject::Subject;
+use crate::task::{Outline, Spec as _};
+use crate::tasks::{self, AnyFile, OfTask, in_task, map_task};
+use crate::train::train;
+use crate::tune::{FineTuned, FineTuning, InitialWeights, fine_tune};
 
 /// A subject that is read but not yet opened: what can be checked before any long work.
 #[derive(Debug)]
-pub struct Description {
-    name: String,
-    path: PathBuf,
-    file: Box<dyn AnySubjectFile>,
-}
+pub struct Description(pub(crate) AnyFile);
 
 impl Description {
     /// Reads a subject's TOML file, given as a path or as a name in `experiments/`.
@@ -32,7 +27,7 @@ impl Description {
     /// If there is no such file, or it cannot be understood.
     pub fn read(subject: &Path) -> Result<Self, Error> {
         let (path, name) = locate(subject)?;
-        Ok(Self { file: tasks::read(&name, &path)?, name, path })
+        Ok(Self(tasks::read(&name, &path)?))
     }
 
     /// The n-th of the models that training makes of this subject, from 1: the first is the subject itself, and each other a subject
@@ -43,38 +38,34 @@ impl Description {
     pub fn replicate(mut self, n: usize) -> Result<Self, Error> {
         let replicates = self.replicates();
         if n > 1 && n <= replicates {
-            self.name = format!("{}/replicate-{n}", self.name);
-            self.file.replicate(n, &self.name);
+            in_task!(&mut self.0, |file| file.replicate(n));
         }
         if (1..=replicates).contains(&n) {
             return Ok(self);
         }
-        let (file, allowed) = (self.path.display(), words::count(replicates, "replicate"));
+        let (file, allowed) = (self.path().display(), words::count(replicates, "replicate"));
         let entry = "`replicates` of its section [training] says how many there are";
         Err(Error::Invalid(format!("`{file}` has {allowed}, and no replicate {n}: {entry}")))
     }
 
     /// Number of models that training makes of this subject; 1 of a checkpoint that is taken as it is.
     pub fn replicates(&self) -> usize {
-        self.file.outline().replicates
+        self.outline().replicates
     }
 
     /// Name of the subject.
     pub fn name(&self) -> &str {
-        &self.name
+        in_task!(&self.0, |file| &file.name)
     }
 
     /// The file that describes it.
     pub fn path(&self) -> &Path {
-        &self.path
+        in_task!(&self.0, |file| &file.path)
     }
 
     /// The heads that its model has.
-    ///
-    /// # Errors
-    /// If the model is a checkpoint that cannot be found.
     pub fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
-        self.file.layout(machine)
+        in_task!(&self.0, |file| file.layout(machine))
     }
 
     /// The split to score: `wanted`, or the subject's test split. `train`, `dev` and `test` are also what the subject
@@ -85,7 +76,7 @@ impl Description {
     /// missing, torn or empty, or hold a label that the model does not know.
     pub fn split(&self, wanted: Option<&str>, machine: &Machine) -> Result<String, Error> {
         let split = wanted.map_or(self.test_split(), |wanted| self.by_role(wanted));
-        self.file.check_split(machine, split)?;
+        in_task!(&self.0, |file| file.check_split(machine, split))?;
         Ok(split.to_owned())
     }
 
@@ -105,72 +96,60 @@ impl Description {
 
     /// The split that is scored unless something else is asked for.
     pub fn test_split(&self) -> &str {
-        self.file.outline().test
+        self.outline().test
     }
 
     /// The split that the model was trained on, if this subject says how.
     pub fn train_split(&self) -> &str {
-        self.file.outline().train
+        self.outline().train
     }
 
     /// The split that choices are made on, such as that of the best epoch.
     pub fn dev_split(&self) -> &str {
-        self.file.outline().dev
+        self.outline().dev
     }
 
     /// Passes over the training split that its model is trained for; none if it is a checkpoint that is taken as it is.
     pub fn epochs(&self) -> Option<usize> {
-        self.file.outline().epochs
+        self.outline().epochs
     }
 
     /// Refuses a subject whose model is not trained from scratch.
-    ///
-    /// # Errors
-    /// If that is so.
     pub fn check_from_nothing(&self) -> Result<(), Error> {
-        if self.file.outline().checkpoint.is_none() {
+        if self.outline().checkpoint.is_none() {
             return Ok(());
         }
         let why = "its heads can be trained from scratch only where the whole model is";
-        let name = &self.name;
+        let name = self.name();
         Err(Error::Invalid(format!("subject `{name}` is fine-tuned on top of a checkpoint: {why}")))
     }
 
     /// The split that importance is measured on unless another is asked for.
     pub fn estimate_split(&self) -> &str {
-        self.file.outline().estimate
+        self.outline().estimate
     }
 
     /// The split of another domain, if there is one.
     pub fn shifted_split(&self) -> Option<&str> {
-        self.file.outline().shifted
+        self.outline().shifted
     }
 
     /// Refuses a subject through whose model relevance cannot be followed, whatever it is trained to.
-    ///
-    /// # Errors
-    /// If that is so.
     pub fn check_relevance(&self) -> Result<(), Error> {
-        if self.file.outline().follows_relevance { Ok(()) } else { Err(Error::no_relevance()) }
+        if self.outline().follows_relevance { Ok(()) } else { Err(Error::no_relevance()) }
     }
 
     /// Refuses a second text where the model reads one.
-    ///
-    /// # Errors
-    /// If it is a language model.
     pub fn check_second_text(&self) -> Result<(), Error> {
-        if self.of_task::<LanguageModelling>().is_none() { Ok(()) } else { Err(Error::one_text()) }
+        if self.is_language_model() { Err(Error::one_text()) } else { Ok(()) }
     }
 
     /// Refuses a subject that is no language model.
-    ///
-    /// # Errors
-    /// If it is none.
     pub fn check_language_model(&self) -> Result<(), Error> {
-        let is_one = self.of_task::<LanguageModelling>().is_some();
-        let fault =
-            || format!("`{}` is no language model, and this is measured of language models alone", self.name);
-        if is_one { Ok(()) } else { Err(Error::Invalid(fault())) }
+        let fault = || {
+            format!("`{}` is no language model, and this is measured of language models alone", self.name())
+        };
+        if self.is_language_model() { Ok(()) } else { Err(Error::Invalid(fault())) }
     }
 
     /// Files with gold trees that the subject's file names, in CoNLL-U.
@@ -178,7 +157,7 @@ impl Description {
     /// # Errors
     /// If one is missing that can be fetched.
     pub fn tree_files(&self, machine: &Machine) -> Result<Vec<PathBuf>, Error> {
-        let Some(functions) = self.file.outline().functions else { return Ok(Vec::new()) };
+        let Some(functions) = self.outline().functions else { return Ok(Vec::new()) };
         let files: Vec<PathBuf> =
             functions.trees.iter().flatten().map(|file| machine.data.join(file)).collect();
         check_fetched(&files, functions.fetch.as_ref())?;
@@ -187,12 +166,12 @@ impl Description {
 
     /// Number of the most frequent tokens that are not rare, if the subject's file gives it.
     pub fn frequent_tokens(&self) -> Option<usize> {
-        self.file.outline().functions.and_then(|functions| functions.frequent)
+        self.outline().functions.and_then(|functions| functions.frequent)
     }
 
     /// The sentences of a split with their trees, if the demo grammar makes the subject's data.
     pub fn trees(&self, split: &str) -> Option<Vec<Tree>> {
-        self.file.trees(split)
+        in_task!(&self.0, |file| file.spec.trees(split))
     }
 
     /// A text of each segment of a split: what is translated or continued, of a pair the first, of a question the right
@@ -201,12 +180,12 @@ impl Description {
     /// # Errors
     /// If there is no such split, and the message lists those that there are; or its files are missing, torn or empty.
     pub fn sentences(&self, split: &str, machine: &Machine) -> Result<Vec<String>, Error> {
-        self.file.sentences(machine, split)
+        in_task!(&self.0, |file| file.sentences(machine, split))
     }
 
     /// The split that is called so, or that plays this part.
     fn by_role<'a>(&'a self, wanted: &'a str) -> &'a str {
-        let outline = self.file.outline();
+        let outline = self.outline();
         match wanted {
             _ if outline.splits.iter().any(|name| name == wanted) => wanted,
             "train" => outline.train,
@@ -216,10 +195,12 @@ impl Description {
         }
     }
 
-    /// Its file, if it is a subject of this task.
-    pub(crate) fn of_task<T: Task>(&self) -> Option<&SubjectFile<T>> {
-        let file: &dyn Any = self.file.as_ref();
-        file.downcast_ref()
+    fn outline(&self) -> Outline<'_> {
+        in_task!(&self.0, |file| file.spec.outline())
+    }
+
+    fn is_language_model(&self) -> bool {
+        matches!(self.0, OfTask::Language(_))
     }
 
     /// Trains the model unless it is there, and returns its folder.
@@ -230,7 +211,7 @@ impl Description {
     /// If data is missing or at fault, the model there was trained from other settings or data, training fails, or the model is
     /// a checkpoint that is taken as it is.
     pub fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
-        self.file.train(machine, results, again)
+        in_task!(&self.0, |file| train(file, machine, results, again))
     }
 
     /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
@@ -242,15 +223,15 @@ impl Description {
         if tuning.initial == InitialWeights::New {
             self.check_from_nothing()?;
         }
-        self.file.fine_tune(machine, tuning)
+        in_task!(&self.0, |file| fine_tune(file, machine, tuning))
     }
 
     /// Makes the subject ready, training its model on first use.
     ///
     /// # Errors
     /// As for [`train`](Self::train), or if the model's folder is at fault.
-    pub fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {
-        self.file.open(machine, results)
+    pub fn open(&self, machine: &Machine, results: &Path) -> Result<Subject, Error> {
+        Ok(Subject(map_task!(&self.0, |file| file.open(machine, results)?)))
     }
 
     /// Checkpoints of the training, in its order: revisions of a model that is taken as it is; or, of one that is trained here on
@@ -259,7 +240,7 @@ impl Description {
     /// # Errors
     /// As for [`train`](Self::train), or if a checkpoint is not there.
     pub fn checkpoints(&self, machine: &Machine, results: &Path) -> Result<Vec<TrainingCheckpoint>, Error> {
-        let outline = self.file.outline();
+        let outline = self.outline();
         if let Some(checkpoint) = outline.checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
             return checkpoint.revisions(machine);
         }
@@ -273,15 +254,8 @@ impl Description {
     }
 
     /// Makes the subject ready with its model as it was at a checkpoint of its training.
-    ///
-    /// # Errors
-    /// If the model's folder is at fault.
-    pub fn open_at(
-        &self,
-        checkpoint: &TrainingCheckpoint,
-        machine: &Machine,
-    ) -> Result<Box<dyn Subject>, Error> {
-        self.file.open_at(&checkpoint.folder, machine)
+    pub fn open_at(&self, checkpoint: &TrainingCheckpoint, machine: &Machine) -> Result<Subject, Error> {
+        Ok(Subject(map_task!(&self.0, |file| file.open_at(machine, &checkpoint.folder)?)))
     }
 }
 

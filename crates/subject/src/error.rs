@@ -72,12 +72,6 @@ impl Error {
         Self::Invalid(format!("`{}`: {fault}", path.display()))
     }
 
-    /// A split that a demo grammar does not have.
-    pub(crate) fn no_such_split(split: &str, known: &[&str]) -> Self {
-        let known = known.iter().map(|&name| name.to_owned()).collect();
-        Self::NoSuchSplit { split: split.to_owned(), known }
-    }
-
     /// Logits, or derivatives, beyond the range of numbers.
     pub(crate) fn not_finite() -> Self {
         let what = "the model's logits or their derivatives are not finite";

@@ -7,13 +7,13 @@ use stats::{Cell, Cells, Segments};
 use crate::error::Error;
 use crate::evaluation::Purpose;
 use crate::models::Models;
-use crate::subject::Scored;
-use crate::task::{PredictedBy, Task};
+use crate::scored::Scored;
+use crate::task::{PredictedBy, Scores, Task};
 use crate::task_subject::TaskSubject;
 
 impl<T: Task> TaskSubject<T> {
     /// [`Subject::first_order`](crate::Subject::first_order).
-    pub(crate) fn predicted(
+    pub(crate) fn first_order(
         &self,
         on: &Scored,
         base: &Segments,
@@ -23,7 +23,7 @@ impl<T: Task> TaskSubject<T> {
         let Some(predicts) = self.task.predicts(&encoded) else { return Ok(None) };
         let scores = match &predicts {
             PredictedBy::Losses(_) | PredictedBy::LogOdds => Vec::new(),
-            PredictedBy::Decisions => self.scores(&encoded)?,
+            PredictedBy::Decisions(scores) => self.scores(&encoded, *scores)?,
         };
         let effects = self.effects(on)?;
         let base: Vec<Cells> = (0..base.len()).map(|place| base.cells(place)).collect();
@@ -40,7 +40,7 @@ impl<T: Task> TaskSubject<T> {
                     let changed = cells.iter_mut().zip(sums);
                     changed.for_each(|(own, change)| own[0] = shifted(own[0], change));
                 }
-                PredictedBy::Decisions => {
+                PredictedBy::Decisions(_) => {
                     let decided = cells.iter_mut().zip(&scores).zip(changes);
                     decided.for_each(|((own, scores), change)| {
                         own[1] = decision(scores, (own[0], own[1]), change)
@@ -56,13 +56,12 @@ impl<T: Task> TaskSubject<T> {
     }
 
     /// Scores of the classes or choices of all segments.
-    fn scores(&self, encoded: &T::Encoded) -> Result<Vec<Vec<f64>>, Error> {
+    fn scores(&self, encoded: &T::Encoded, of_batch: Scores<T>) -> Result<Vec<Vec<f64>>, Error> {
         let measures = BTreeSet::new();
         let need = self.task.need(&self.models, Purpose::Measuring(&measures));
         let lengths = T::encoded_lengths(encoded);
         let mut scores = vec![Vec::new(); lengths.len()];
-        let task = &self.task;
-        let job = |models: &Models<T::Model>, rows: &[usize]| task.scores(models.quickest(), encoded, rows);
+        let job = |models: &Models<T::Model>, rows: &[usize]| of_batch(models.quickest(), encoded, rows);
         self.over_batches(&self.models, (&need, &lengths), "scoring classes", job, |rows, found| {
             rows.iter().zip(found).for_each(|(&row, found)| scores[row] = found);
             Ok(())

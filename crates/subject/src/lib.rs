@@ -1,8 +1,8 @@
 //! The object of an experiment: a model, its data, its loss and its score.
 //!
 //! A TOML file in `experiments/` describes a subject; [`Description::open`] makes it ready, training its model on first use.
-//! Experiments see it through the [`Subject`] trait alone. What differs between tasks is in a module for each, behind one
-//! trait, `task::Task`; `tasks` lists them.
+//! Experiments see it as a [`Subject`] alone. What differs between tasks is in a module for each, behind one trait, `task::Task`;
+//! `tasks` lists them.
 mod checkpoint;
 mod classification;
 mod decoding;
@@ -19,6 +19,7 @@ mod models;
 mod open_heads;
 mod reading;
 mod relevant;
+mod scored;
 mod spec;
 mod subject;
 mod subject_file;
@@ -38,5 +39,6 @@ pub use description::Description;
 pub use error::Error;
 pub use reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
 pub use relevant::{HeadRelevance, SegmentRelevance};
-pub use subject::{Ablation, Evaluation, Evaluator, Pass, Sample, Scored, Subject, Work};
+pub use scored::{Ablation, Sample, Scored};
+pub use subject::{Evaluation, Evaluator, Pass, Subject, Work};
 pub use tune::{FineTuned, FineTuning, InitialWeights, TrainedWeights};

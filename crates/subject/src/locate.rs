@@ -6,9 +6,6 @@ use durable::bundled;
 use crate::error::Error;
 
 /// The TOML file and the name of a subject, given as a path or as a name in `experiments/`, there or among those that were installed.
-///
-/// # Errors
-/// If there is no such file; the message lists the subjects that there are.
 pub(crate) fn locate(subject: &Path) -> Result<(PathBuf, String), Error> {
     locate_in(Path::new("experiments"), subject)
 }

@@ -6,7 +6,7 @@ use tch::Kind;
 use training::Precision;
 
 use crate::error::Error;
-use crate::subject::Sample;
+use crate::scored::Sample;
 
 /// A model as it is, and in fewer bits.
 #[derive(Debug)]
@@ -20,8 +20,6 @@ pub(crate) struct Models<M> {
 }
 
 impl<M: GatedModel> Models<M> {
-    /// # Errors
-    /// Never, since all tensors are there.
     pub(crate) fn new(exact: M, precision: Precision) -> Result<Self, core_masking::Error> {
         let quick = match precision {
             Precision::F32 => None,
@@ -60,9 +58,6 @@ impl<M: GatedModel> Models<M> {
     }
 
     /// Means of what the heads read, which `measure` finds unless they are known.
-    ///
-    /// # Errors
-    /// If `measure` fails.
     pub(crate) fn means(
         &self,
         of: &Sample,

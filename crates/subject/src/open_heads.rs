@@ -55,9 +55,6 @@ impl OpenHeads {
     }
 
     /// The model before the first step, of a new one with all heads.
-    ///
-    /// # Errors
-    /// Never, if validation accepts.
     pub(crate) fn of_model<M: GatedModel>(&self, model: M) -> Result<M, core_masking::Error> {
         let closed = self.closed(&model.layout());
         if closed.is_empty() { Ok(model) } else { model.without_heads(&closed, Removal::Cut) }

@@ -36,9 +36,6 @@ pub struct ReadText {
 }
 
 /// Refuses a text that is longer than the model reads, or has no token.
-///
-/// # Errors
-/// In these cases.
 pub(crate) fn check_length(what: &str, tokens: usize, longest: usize) -> Result<(), Error> {
     match tokens {
         0 => Err(Error::Invalid(format!("{what} has no token"))),

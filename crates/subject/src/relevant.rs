@@ -32,8 +32,6 @@ impl SegmentRelevance {
         segments.iter().map(sum).sum::<f64>() / targets.max(1) as f64
     }
 
-    /// # Errors
-    /// If a number is NaN or infinite.
     pub(crate) fn new(found: &Relevance) -> Result<Self, Error> {
         let of = |(&id, shares): (&HeadId, &Vec<f64>)| {
             (id, HeadRelevance { share: shares.iter().sum(), undivided: found.heads[&id].iter().sum() })

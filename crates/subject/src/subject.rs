@@ -2,53 +2,69 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use core_masking::{Gates, HeadLayout, HeadSet, Measure, Measured, Removal};
+use core_masking::{GatedModel, HeadLayout, HeadMeans, HeadSet, Measure, Measured, Removal};
 use corpus::placed::PlacedToken;
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use records::Identity;
 use stats::{Cells, Metric, Segments};
-use tch::{Device, Kind};
-use training::Machine;
 
+use crate::classification::Classification;
 use crate::error::Error;
+use crate::language::LanguageModelling;
 use crate::reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
 use crate::relevant::SegmentRelevance;
+use crate::scored::{Ablation, Scored};
+use crate::task::Task;
+use crate::task_subject::{SplitEvaluator, TaskSubject};
+use crate::tasks::{OfTask, in_task, map_task};
+use crate::translation::Translation;
 
 /// The object of an experiment: a model, its data, its loss and its score.
 ///
 /// An experiment never knows whether it looks at a translator or at a classifier.
-pub trait Subject {
+#[derive(Debug)]
+pub struct Subject(
+    pub(crate) OfTask<TaskSubject<Translation>, TaskSubject<Classification>, TaskSubject<LanguageModelling>>,
+);
+
+impl Subject {
     /// The heads of the model.
-    fn layout(&self) -> HeadLayout;
+    pub fn layout(&self) -> HeadLayout {
+        in_task!(&self.0, |own| own.models.layout())
+    }
 
     /// All that a score depends on besides the experiment: subject, split, data, weights, decoding, metric.
-    ///
-    /// # Errors
-    /// If the split does not exist or is at fault.
-    fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error>;
+    pub fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
+        in_task!(&self.0, |own| own.identity(experiment, scored))
+    }
 
     /// The part of an identity that depends on the model alone, whatever text it reads.
-    fn identity_of_model(&self, experiment: &str) -> Identity;
+    pub fn identity_of_model(&self, experiment: &str) -> Identity {
+        in_task!(&self.0, |own| {
+            let mut identity = Identity::new(experiment, &own.file.name);
+            identity.precision = own.machine.precision.name().to_owned();
+            own.origin.describe(&mut identity);
+            identity
+        })
+    }
 
     /// The metric of a split.
-    fn metric(&self, split: &str) -> Metric;
+    pub fn metric(&self, split: &str) -> Metric {
+        in_task!(&self.0, |own| own.task.metric(split))
+    }
 
     /// Reads a split, to be scored under any number of head sets.
     ///
     /// - `beside`: other splits that are held at the same time, with which this one shares the memory
-    ///
-    /// # Errors
-    /// If the split is at fault.
-    fn evaluator<'a>(&'a self, scored: &Scored, beside: u64) -> Result<Box<dyn Evaluator + 'a>, Error>;
+    pub fn evaluator(&self, scored: &Scored, beside: u64) -> Result<Evaluator<'_>, Error> {
+        Ok(Evaluator(map_task!(&self.0, |own| own.evaluator(scored, beside)?)))
+    }
 
     /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in
     /// `sets`, in order, as soon as it is there. Many sets in one call share what they can.
     ///
     /// # Errors
     /// If a set names a head that the model does not have, the split is at fault, or `each` fails.
-    fn evaluate(
+    pub fn evaluate(
         &self,
         scored: &Scored,
         sets: &[HeadSet],
@@ -58,58 +74,81 @@ pub trait Subject {
     }
 
     /// Measures that passes over a split can give.
-    ///
-    /// # Errors
-    /// If the split is at fault.
-    fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error>;
+    pub fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error> {
+        in_task!(&self.0, |own| own.measures(on))
+    }
 
     /// Measures all heads on a split by gradients of the loss and by attention weights, with those of `masked` masked.
     ///
     /// # Errors
     /// If `masked` names a head that the model does not have, the split is at fault or does not give one of the
     /// [`measures`](Self::measures), or a score is no number.
-    fn measure(&self, on: &Scored, masked: &HeadSet, measures: &BTreeSet<Measure>)
-    -> Result<Measured, Error>;
+    pub fn measure(
+        &self,
+        on: &Scored,
+        masked: &HeadSet,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<Measured, Error> {
+        let total = in_task!(&self.0, |own| own.measured(on, masked, measures))?;
+        let is_finite = |means: &HeadMeans| means.means().iter().all(|(_, score)| score.is_finite());
+        if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
+    }
 
     /// The segments of a split under each of `sets` as they would be if the loss were linear in the gates: nats change by the
     /// derivatives, classes and choices as the derivatives move the lead of the right one. One backward pass gives all derivatives. `None`
     /// for metrics that the gradient does not predict.
     ///
     /// - `base`: segments of the full model
-    ///
-    /// # Errors
-    /// If the split is at fault.
-    fn first_order(
+    pub fn first_order(
         &self,
         on: &Scored,
         base: &Segments,
         sets: &[HeadSet],
-    ) -> Result<Option<Vec<Vec<Cells>>>, Error>;
+    ) -> Result<Option<Vec<Vec<Cells>>>, Error> {
+        in_task!(&self.0, |own| own.first_order(on, base, sets))
+    }
 
     /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
     ///
     /// # Errors
     /// If relevance cannot be followed through the model, the split is at fault, or a number is NaN or infinite.
-    fn relevance(&self, on: &Scored) -> Result<Vec<SegmentRelevance>, Error>;
+    pub fn relevance(&self, on: &Scored) -> Result<Vec<SegmentRelevance>, Error> {
+        in_task!(&self.0, |own| own.relevance(on))
+    }
 
     /// The model's raw outputs for the segments, before anything is decided, with the heads of `masked` masked: the logits of
     /// each text, or the loss of each reference per token in nats.
     ///
     /// # Errors
     /// If `masked` names a head that the model does not have, or the split is at fault.
-    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error>;
+    pub fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
+        in_task!(&self.0, |own| own.outputs(scored, masked))
+    }
 
     /// The way in which its heads read texts by themselves.
-    fn reading(&self) -> Reading;
+    pub fn reading(&self) -> Reading {
+        in_task!(&self.0, |own| own.reading())
+    }
 
     /// The tokens of a language model; `None` of other models.
-    fn vocabulary(&self) -> Option<Vocabulary>;
+    pub fn vocabulary(&self) -> Option<Vocabulary> {
+        in_task!(&self.0, |own| own.task.vocabulary())
+    }
 
     /// The tokens of a text as the model reads it, with their places in it.
     ///
     /// # Errors
     /// If the tokeniser cannot take the text, or does not know where tokens stand.
-    fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error>;
+    pub fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
+        let tokens = in_task!(&self.0, |own| own.task.place(text))?;
+        tokens.ok_or_else(|| {
+            Error::Invalid(format!(
+                "the tokeniser in `{}` does not say where in a text its tokens stand, so that words cannot be told from \
+                 pieces: this takes byte-level BPE, WordPiece or another `tokenizer.json`",
+                self.folder().display()
+            ))
+        })
+    }
 
     /// Lets the model read texts, and hands the attention weights of each to `each` with its place in `texts`; texts of
     /// like length one after another.
@@ -118,24 +157,30 @@ pub trait Subject {
     ///
     /// # Errors
     /// If the memory is too small for a text, a weight is no number, or `each` fails.
-    fn look(
+    pub fn look(
         &self,
         texts: &[&[u32]],
         each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
-    ) -> Result<(), Error>;
+    ) -> Result<(), Error> {
+        in_task!(&self.0, |own| own.look(texts, each))
+    }
 
     /// Attention of all heads in one text, of a translator in its translation too, and the model's answer, with these heads masked.
     ///
     /// # Errors
     /// If `masked` names a head that the model does not have, the model cannot take the text, or a weight is no number.
-    fn read(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error>;
+    pub fn read(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error> {
+        in_task!(&self.0, |own| own.read_text(input, masked))
+    }
 
     /// The same subject with these heads removed for real, but for what stays of them under `ablation`: nothing, or their mean contexts,
     /// folded into biases.
     ///
     /// # Errors
     /// If the model does not have one of them, no head would be left, or it cannot hold what stays of them.
-    fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Box<dyn Subject>, Error>;
+    pub fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Self, Error> {
+        Ok(Self(map_task!(&self.0, |own| own.without_heads(heads, ablation)?)))
+    }
 
     /// The same subject, in which the heads that are not `masked` are multiplied so that each module writes what is closest to what
     /// it writes in the intact model, module by module from below: Kwon et al. (2022), Section 4.3. The others are there to be masked.
@@ -144,32 +189,45 @@ pub trait Subject {
     ///
     /// # Errors
     /// If the model does not have one of the heads, its layers share their weights, or the split is at fault.
-    fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Box<dyn Subject>, Error>;
+    pub fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Self, Error> {
+        Ok(Self(map_task!(&self.0, |own| own.refitted(masked, on)?)))
+    }
 
     /// The Hugging Face folder that the model came from, with its tokeniser.
-    fn folder(&self) -> &Path;
+    pub fn folder(&self) -> &Path {
+        in_task!(&self.0, |own| &own.origin.folder)
+    }
 
     /// Writes configuration and weights of the model that [`without_heads`](Self::without_heads) makes into a folder.
     ///
     /// # Errors
     /// If the model does not have one of the heads, no head would be left, a file cannot be written, zeros are asked
     /// for and the model has heads cut out already, or what stays of them cannot be written.
-    fn save_without_heads(
+    pub fn save_without_heads(
         &self,
         heads: &HeadSet,
         removal: Removal,
         ablation: &Ablation,
         folder: &Path,
-    ) -> Result<(), Error>;
+    ) -> Result<(), Error> {
+        in_task!(&self.0, |own| {
+            own.origin.check_removal(removal, &own.models.layout())?;
+            Ok(own.removed(heads, removal, ablation)?.save(folder)?)
+        })
+    }
 
     /// Number of parameters of the model.
-    fn parameters(&self) -> u64;
+    pub fn parameters(&self) -> u64 {
+        in_task!(&self.0, |own| own.models.exact.weights().parameters())
+    }
 
     /// The segments of a split in batches of `batch_size`, ready to be computed again and again by all threads together.
     ///
     /// # Errors
     /// If the split is at fault, or segments are to be continued and the model does not continue texts.
-    fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error>;
+    pub fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error> {
+        in_task!(&self.0, |own| own.pass(scored, batch_size, work))
+    }
 
     /// The model's answer to a text with these heads masked: its translation, its class, or the text that follows, of at
     /// most this many tokens.
@@ -177,23 +235,42 @@ pub trait Subject {
     /// # Errors
     /// If `masked` names a head that the model does not have, the model cannot take the text, or the split that replacements
     /// come from is at fault.
-    fn say(&self, text: &str, tokens: usize, masked: &HeadSet, ablation: &Ablation) -> Result<String, Error>;
+    pub fn say(
+        &self,
+        text: &str,
+        tokens: usize,
+        masked: &HeadSet,
+        ablation: &Ablation,
+    ) -> Result<String, Error> {
+        in_task!(&self.0, |own| own.say(text, tokens, masked, ablation))
+    }
 }
-
 /// A split, read and cut into batches once, with what earlier evaluations left of them.
-pub trait Evaluator {
+pub struct Evaluator<'a>(
+    OfTask<
+        SplitEvaluator<'a, Translation>,
+        SplitEvaluator<'a, Classification>,
+        SplitEvaluator<'a, LanguageModelling>,
+    >,
+);
+
+impl Evaluator<'_> {
     /// Number of segments that are scored.
-    fn segments(&self) -> usize;
+    pub fn segments(&self) -> usize {
+        in_task!(&self.0, |own| own.segments())
+    }
 
     /// [`Subject::evaluate`] on this split.
     ///
     /// # Errors
     /// If a set names a head that the model does not have, or `each` fails.
-    fn evaluate(
+    pub fn evaluate(
         &mut self,
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
-    ) -> Result<(), Error>;
+    ) -> Result<(), Error> {
+        in_task!(&mut self.0, |own| own.evaluate(sets, each))
+    }
 }
 
 /// Work on segments that is timed.
@@ -215,233 +292,6 @@ pub struct Pass<'a> {
     /// cannot take a segment.
     pub run: Box<dyn Fn() -> Result<u64, Error> + 'a>,
 }
-
-/// Segments that are scored, and the way in which heads are masked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scored {
-    /// Name of the split.
-    pub split: String,
-    /// Number of segments; all if absent.
-    pub limit: Option<usize>,
-    /// The seed for drawing these at random; the first ones if absent.
-    pub sample: Option<u64>,
-    /// True if the kept heads of a layer are multiplied by heads / kept.
-    pub rescale: bool,
-    /// Replacement of masked heads' contexts.
-    pub ablation: Ablation,
-    /// Of these segments only those at these places, ascending; all if absent.
-    pub among: Option<Vec<usize>>,
-}
-
-/// Kind of ablation: the replacement of a masked head's context.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Ablation {
-    /// Nothing: Michel et al. (2019).
-    #[default]
-    Zero,
-    /// Its mean over all positions of these segments.
-    Mean(Sample),
-    /// The context at the same position of another text, one of these segments, drawn anew for each draw.
-    Resample {
-        /// The other texts.
-        of: Sample,
-        /// Number of the draw, from 1.
-        draw: u64,
-    },
-}
-
-/// Segments of a split that are drawn at random.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
-    /// Name of the split.
-    pub split: String,
-    /// Their number; all if there are fewer.
-    pub size: usize,
-    /// Seed of the draw.
-    pub seed: u64,
-}
-
-impl Ablation {
-    /// Its name in files and signatures.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Zero => "zero",
-            Self::Mean(_) => "mean",
-            Self::Resample { .. } => "resample",
-        }
-    }
-
-    /// The ablation of results with this identity; `None` if it is not known here, or its texts are not.
-    pub fn of(identity: &Identity) -> Option<Self> {
-        let number = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_u64);
-        let text = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_str);
-        let sample = || {
-            Some(Sample {
-                split: text("reference_on")?.to_owned(),
-                size: number("reference_limit")? as usize,
-                seed: number("reference_seed")?,
-            })
-        };
-        Some(match text("ablation") {
-            None => Self::Zero,
-            Some("mean") => Self::Mean(sample()?),
-            Some("resample") => Self::Resample { of: sample()?, draw: number("draw")? },
-            Some(_) => return None,
-        })
-    }
-
-    /// What names of result files have of it, nothing for zeros.
-    pub fn suffix(&self) -> String {
-        match self {
-            Self::Zero => String::new(),
-            Self::Mean(_) => "-mean".to_owned(),
-            Self::Resample { draw, .. } => format!("-resample-{draw}"),
-        }
-    }
-
-    /// The segments that replacements come from, if there are any.
-    pub fn sample(&self) -> Option<Scored> {
-        match self {
-            Self::Zero => None,
-            Self::Mean(of) | Self::Resample { of, .. } => Some(of.scored()),
-        }
-    }
-}
-
-impl Sample {
-    /// Its segments.
-    pub(crate) fn scored(&self) -> Scored {
-        Scored::sample(self.split.clone(), self.size, self.seed, false)
-    }
-}
-
-impl Scored {
-    /// The first segments of a split, or all; of a split in groups the first of each, in proportion.
-    pub fn first(split: String, limit: Option<usize>, rescale: bool) -> Self {
-        Self { split, limit, sample: None, rescale, ablation: Ablation::Zero, among: None }
-    }
-
-    /// Returns true if these are the segments of `other`.
-    pub(crate) fn places_like(&self, other: &Self) -> bool {
-        let of = |scored: &Self| (scored.split.clone(), scored.limit, scored.sample, scored.among.clone());
-        of(self) == of(other)
-    }
-
-    /// The same segments with something else in the place of masked heads.
-    #[must_use]
-    pub fn under(self, ablation: Ablation) -> Self {
-        Self { ablation, ..self }
-    }
-
-    /// Segments of a split, drawn at random without replacement: files are often sorted by source.
-    pub fn sample(split: String, size: usize, seed: u64, rescale: bool) -> Self {
-        Self { limit: Some(size), sample: Some(seed), ..Self::first(split, None, rescale) }
-    }
-
-    /// Of the segments only those at these places.
-    #[must_use]
-    pub fn among(&self, mut places: Vec<usize>) -> Self {
-        places.sort_unstable();
-        Self { among: Some(places), ..self.clone() }
-    }
-
-    /// The same segments of a split of this length, without a random sample of more: all of them, with a warning.
-    #[must_use]
-    pub fn within(&self, length: usize) -> Self {
-        match (self.limit, self.sample) {
-            (Some(limit), Some(_)) if limit > length => {
-                let split = &self.split;
-                words::warn(&format!(
-                    "--limit {limit}: split `{split}` has only {length} segments, and all are scored"
-                ));
-                Self { limit: None, sample: None, ..self.clone() }
-            }
-            _ => self.clone(),
-        }
-    }
-
-    /// What the names of result files have of the limit, such as `-sample-200`; empty without one.
-    pub fn limit_suffix(&self) -> String {
-        records::limit_suffix(self.limit, self.sample)
-    }
-
-    /// Indices of the segments in a split, in ascending order.
-    ///
-    /// - `groups`: number of segments of each group of the split, in their order
-    pub fn places(&self, groups: &[usize]) -> Vec<usize> {
-        let length = groups.iter().sum();
-        let size = self.limit.unwrap_or(length).min(length);
-        let places = self.sample.map_or_else(
-            || first_of_each(groups, size),
-            |seed| {
-                let mut places: Vec<usize> = (0..length).collect();
-                places.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-                places.truncate(size);
-                places.sort_unstable();
-                places
-            },
-        );
-        let chosen = |among: &Vec<usize>| among.iter().map(|&place| places[place]).collect();
-        self.among.as_ref().map_or_else(|| places.clone(), chosen)
-    }
-
-    /// Adds the number of segments, and the seed of a random sample, to an identity.
-    pub fn describe_limit(&self, identity: &mut Identity) {
-        identity.limit = self.limit;
-        if let Some(seed) = self.sample {
-            identity.arguments.insert("sample".to_owned(), seed.into());
-        }
-    }
-
-    /// The identity that all scores begin with.
-    pub(crate) fn identity(&self, experiment: &str, subject: &str, machine: &Machine) -> Identity {
-        let mut identity = Identity::new(experiment, subject);
-        identity.split.clone_from(&self.split);
-        self.describe_limit(&mut identity);
-        identity.precision = machine.precision.name().to_owned();
-        identity.arguments.insert("rescale".to_owned(), self.rescale.into());
-        // Results that were made before this could be asked for do not tell it.
-        if let Ablation::Mean(of) | Ablation::Resample { of, .. } = &self.ablation {
-            identity.arguments.extend([
-                ("ablation".to_owned(), self.ablation.name().into()),
-                ("reference_on".to_owned(), of.split.clone().into()),
-                ("reference_limit".to_owned(), of.size.into()),
-                ("reference_seed".to_owned(), of.seed.into()),
-            ]);
-        }
-        if let Ablation::Resample { draw, .. } = self.ablation {
-            identity.arguments.insert("draw".to_owned(), draw.into());
-        }
-        identity
-    }
-
-    /// One row of gates that mask a set of heads.
-    pub(crate) fn gates(
-        &self,
-        layout: &HeadLayout,
-        masked: &HeadSet,
-        options: (Kind, Device),
-    ) -> Result<Gates, Error> {
-        let gates = Gates::masking(layout, std::slice::from_ref(masked), options)?;
-        Ok(if self.rescale { gates.rescaled(layout) } else { gates })
-    }
-}
-
-/// Places of the first segments of each group, `size` in all: as many of each as its share of the whole, rounded so that
-/// the sum is right.
-fn first_of_each(groups: &[usize], size: usize) -> Vec<usize> {
-    let length: usize = groups.iter().sum();
-    let share = |end: usize| (size as u128 * end as u128 / length.max(1) as u128) as usize;
-    let mut start = 0;
-    let mut places = Vec::with_capacity(size);
-    for group in groups {
-        let end = start + group;
-        places.extend(start..start + share(end) - share(start));
-        start = end;
-    }
-    places
-}
-
 /// A score with what significance tests need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
@@ -458,33 +308,5 @@ impl Evaluation {
     /// If there is no segment, or a class is beyond what the metric is for.
     pub fn new(segments: Segments) -> Result<Self, Error> {
         Ok(Self { score: segments.score()?, segments })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sample_is_drawn_once_from_the_whole_split() {
-        let sample = |size, seed| Scored::sample("train".to_owned(), size, seed, false).places(&[100]);
-        let places = sample(30, 7);
-        assert_eq!(places.len(), 30);
-        assert!(places.windows(2).all(|pair| pair[0] < pair[1]) && places[29] > 60, "{places:?}");
-        assert_eq!(places, sample(30, 7));
-        assert_ne!(places, sample(30, 8));
-        assert_eq!(sample(200, 7), (0..100).collect::<Vec<_>>());
-        assert_eq!(Scored::first("test".to_owned(), Some(3), false).places(&[100]), [0, 1, 2]);
-    }
-
-    /// Of groups of 2, 6 and 4 segments, 6 are 1, 3 and 2; 5 are 0, 3 and 2 by rounding the ends 5/6, 40/12 and 5 down.
-    #[test]
-    fn a_limit_takes_the_first_segments_of_each_group() {
-        let places = |size| Scored::first("test".to_owned(), Some(size), false).places(&[2, 6, 4]);
-        assert_eq!(places(6), [0, 2, 3, 4, 8, 9]);
-        assert_eq!(places(5), [2, 3, 4, 8, 9]);
-        assert_eq!(places(0), [0; 0]);
-        assert_eq!(places(20), (0..12).collect::<Vec<_>>());
-        assert!(Scored::first("test".to_owned(), Some(3), false).places(&[]).is_empty());
     }
 }

@@ -1,56 +1,16 @@
 //! Subjects as their files describe them: what can be said before the model is there, and how it is opened.
-use std::any::Any;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use core_masking::{GatedModel, HeadLayout, ModelConfig};
 use corpus::splits::BadRows;
-use corpus::trees::Tree;
 use training::{Machine, or_full_memory};
 
 use crate::checkpoint::{Origin, Places};
 use crate::error::Error;
-use crate::subject::Subject;
 use crate::task::{ExamplesOf, Outline, Spec, Task};
 use crate::task_subject::TaskSubject;
 use crate::train::{Trained, train};
-use crate::tune::{FineTuned, FineTuning, fine_tune};
-
-/// The file of a subject of any task.
-pub(crate) trait AnySubjectFile: Any + Debug {
-    /// The entries that the files of all tasks have.
-    fn outline(&self) -> Outline<'_>;
-
-    /// Refuses values that make no sense: the fault, in words.
-    fn validate(&self) -> Result<(), String>;
-
-    /// Makes this the n-th replicate, from 1, which goes by another name.
-    fn replicate(&mut self, n: usize, name: &str);
-
-    /// The heads of the model, as far as they are known before it is there.
-    fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error>;
-
-    /// A text of each segment of a split.
-    fn sentences(&self, machine: &Machine, split: &str) -> Result<Vec<String>, Error>;
-
-    /// The sentences of a split with their trees, if a grammar makes them.
-    fn trees(&self, split: &str) -> Option<Vec<Tree>>;
-
-    /// Refuses a split that could not be scored: before hours of training, not after.
-    fn check_split(&self, machine: &Machine, split: &str) -> Result<(), Error>;
-
-    /// Trains the model unless it is there, and returns its folder.
-    fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error>;
-
-    /// Trains the trained model on under gates, unless that was done already.
-    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error>;
-
-    /// Opens a checkpoint that is taken as it is, or the model that is trained here, on first use.
-    fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error>;
-
-    /// Opens the model with the weights in another folder.
-    fn open_at(&self, weights: &Path, machine: &Machine) -> Result<Box<dyn Subject>, Error>;
-}
 
 /// A subject's TOML file.
 #[derive(Debug, Clone)]
@@ -100,22 +60,19 @@ impl<T: Task> SubjectFile<T> {
         machine: &Machine,
         places: Places<'_>,
         checkpoint: Option<String>,
-    ) -> Result<Box<dyn Subject>, Error> {
+    ) -> Result<TaskSubject<T>, Error> {
         let (task, models) = or_full_memory(|| T::load(self, machine, places, checkpoint.is_some()))?;
         let origin = Origin::of(places, T::FILES, checkpoint)?;
         let (file, machine) = (self.clone(), machine.clone());
-        Ok(Box::new(TaskSubject { file, machine, task, models, origin }))
+        Ok(TaskSubject { file, machine, task, models, origin })
     }
 }
 
-impl<T: Trained> AnySubjectFile for SubjectFile<T> {
-    fn outline(&self) -> Outline<'_> {
-        self.spec.outline()
-    }
-
-    fn validate(&self) -> Result<(), String> {
+impl<T: Trained> SubjectFile<T> {
+    /// Refuses values that make no sense: the fault, in words.
+    pub(crate) fn validate(&self) -> Result<(), String> {
         self.spec.validate()?;
-        let outline = self.outline();
+        let outline = self.spec.outline();
         let Some(checkpoint) = outline.checkpoint else { return Ok(()) };
         if checkpoint.has_revisions() && outline.epochs.is_some() {
             return Err(
@@ -126,53 +83,44 @@ impl<T: Trained> AnySubjectFile for SubjectFile<T> {
         checkpoint.validate()
     }
 
-    fn replicate(&mut self, n: usize, name: &str) {
-        name.clone_into(&mut self.name);
+    /// Makes this the n-th replicate, from 1, which goes by another name.
+    pub(crate) fn replicate(&mut self, n: usize) {
+        self.name = format!("{}/replicate-{n}", self.name);
         if let Some(seed) = self.spec.seed() {
             *seed = seed.wrapping_add(n as u64 - 1);
         }
     }
 
-    fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
+    /// The heads of the model, as far as they are known before it is there.
+    pub(crate) fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
         if let Some(layout) = self.spec.layout() {
             return Ok(layout);
         }
-        let outline = self.outline();
+        let outline = self.spec.outline();
         let trained = machine.model_folder(&self.name).join("config.json");
-        match outline.checkpoint {
+        let config = match outline.checkpoint {
             // what was fine-tuned needs its base no longer
-            _ if outline.epochs.is_some() && trained.exists() => {
-                Ok(<T::Model as GatedModel>::Config::read_layout(&trained)?)
-            }
-            Some(checkpoint) => Ok(<T::Model as GatedModel>::Config::read_layout(
-                &checkpoint.find(machine)?.folder.join("config.json"),
-            )?),
-            None => Ok(HeadLayout::new([])), // refused by validation
-        }
+            _ if outline.epochs.is_some() && trained.exists() => trained,
+            Some(checkpoint) => checkpoint.find(machine)?.folder.join("config.json"),
+            None => return Ok(HeadLayout::new([])), // refused by validation
+        };
+        Ok(<T::Model as GatedModel>::Config::read_layout(&config)?)
     }
 
-    fn sentences(&self, machine: &Machine, split: &str) -> Result<Vec<String>, Error> {
+    /// A text of each segment of a split.
+    pub(crate) fn sentences(&self, machine: &Machine, split: &str) -> Result<Vec<String>, Error> {
         Ok(T::Spec::sentences(&self.read(machine, split)?))
     }
 
-    fn trees(&self, split: &str) -> Option<Vec<Tree>> {
-        self.spec.trees(split)
-    }
-
-    fn check_split(&self, machine: &Machine, split: &str) -> Result<(), Error> {
+    /// Refuses a split that could not be scored: before hours of training, not after.
+    pub(crate) fn check_split(&self, machine: &Machine, split: &str) -> Result<(), Error> {
         T::check(self, machine, split, &self.read(machine, split)?)
     }
 
-    fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
-        train(self, machine, results, again)
-    }
-
-    fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
-        fine_tune(self, machine, tuning)
-    }
-
-    fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {
-        match (self.outline().epochs, self.outline().checkpoint) {
+    /// Opens a checkpoint that is taken as it is, or the model that is trained here, on first use.
+    pub(crate) fn open(&self, machine: &Machine, results: &Path) -> Result<TaskSubject<T>, Error> {
+        let outline = self.spec.outline();
+        match (outline.epochs, outline.checkpoint) {
             (None, Some(checkpoint)) => {
                 let found = checkpoint.find(machine)?;
                 self.load(machine, Places::one(&found.folder), Some(found.name.clone()))
@@ -181,8 +129,10 @@ impl<T: Trained> AnySubjectFile for SubjectFile<T> {
         }
     }
 
-    fn open_at(&self, weights: &Path, machine: &Machine) -> Result<Box<dyn Subject>, Error> {
-        if let Some(checkpoint) = self.outline().checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
+    /// Opens the model with the weights in another folder.
+    pub(crate) fn open_at(&self, machine: &Machine, weights: &Path) -> Result<TaskSubject<T>, Error> {
+        let outline = self.spec.outline();
+        if let Some(checkpoint) = outline.checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
             return self.load(machine, Places::one(weights), Some(checkpoint.public_name()));
         }
         let places = Places { model: weights, tokenizer: &machine.model_folder(&self.name) };

@@ -11,7 +11,7 @@ use tch::{Tensor, no_grad};
 use crate::error::Error;
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::subject::{Ablation, Sample};
+use crate::scored::{Ablation, Sample};
 use crate::task::Task;
 use crate::task_subject::TaskSubject;
 
@@ -83,9 +83,6 @@ impl<T: Task> Substitute<T> {
     /// Replacements of the contexts of `masked` heads in these segments, a row for each or one for all.
     ///
     /// Other texts are read by the exact model, in parts that take no more positions than the segments themselves.
-    ///
-    /// # Errors
-    /// If the model cannot take a text.
     pub(crate) fn of(
         &self,
         models: &Models<T::Model>,
@@ -157,9 +154,6 @@ impl<T: Task> Substitute<T> {
 }
 
 /// The mean context of each head over all positions of these segments; measured once, by the exact model.
-///
-/// # Errors
-/// If the split is at fault.
 pub(crate) fn means_of<T: Task>(subject: &TaskSubject<T>, of: &Sample) -> Result<Replacement, Error> {
     subject.models.means(of, || mean_contexts(subject, &subject.encode(&of.scored())?))
 }

@@ -68,13 +68,42 @@ pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
 pub(crate) type ExamplesOf<T> = <<T as Task>::Spec as Spec>::Examples;
 
 /// What a first-order change of the losses predicts.
-pub(crate) enum PredictedBy {
+pub(crate) enum PredictedBy<T: Task> {
     /// Sums of losses, which are the first numbers of segments: the segment of each loss.
     Losses(Vec<usize>),
-    /// Decisions between classes or choices, one for each loss.
-    Decisions,
+    /// Decisions between classes or choices, one for each loss, by these scores.
+    Decisions(Scores<T>),
     /// Log-odds of the right choice, one for each loss.
     LogOdds,
+}
+
+/// The scores of the classes or choices of each of these segments, the best of which is the decision: `[segment][class]`.
+pub(crate) type Scores<T> =
+    fn(&<T as Task>::Model, &<T as Task>::Encoded, &[usize]) -> Result<Vec<Vec<f64>>, Error>;
+
+/// Work that is timed.
+pub(crate) type Timed<'a> = Box<dyn Fn(&Gates) -> Result<u64, Error> + 'a>;
+
+/// Sizes of segments that are scored.
+pub(crate) struct Sizes {
+    /// Number of segments that are resampled.
+    pub count: usize,
+    /// Number of texts that the model reads, several of a segment where that is a question.
+    pub texts: usize,
+    /// Tokens of each segment.
+    pub tokens: Vec<usize>,
+    /// Tokens that memory is needed for while a segment is scored, of each.
+    pub in_memory: Vec<usize>,
+    /// Tokens of the text of each segment, of a question those of its longest choice.
+    pub of_text: Vec<usize>,
+}
+
+impl Sizes {
+    /// Where each segment is one text.
+    pub(crate) fn of_texts(tokens: Vec<usize>) -> Self {
+        let count = tokens.len();
+        Self { count, texts: count, in_memory: tokens.clone(), of_text: tokens.clone(), tokens }
+    }
 }
 
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
@@ -92,9 +121,6 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
 
     /// Segments as token ids, with what a loss is computed from; those that the model cannot take are left out.
     type Encoded: Sync;
-
-    /// Segments as tensors, to be timed.
-    type Batch;
 
     /// One evaluation under many head sets.
     type Scorer<'a>: Scorer<Model = Self::Model>;
@@ -129,28 +155,8 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         split: &str,
     ) -> Result<Self::Prepared, Error>;
 
-    /// Number of segments that are resampled.
-    fn count(prepared: &Self::Prepared) -> usize {
-        Self::lengths(prepared).len()
-    }
-
-    /// Tokens of each segment.
-    fn lengths(prepared: &Self::Prepared) -> Vec<usize>;
-
-    /// Tokens that memory is needed for while a segment is scored, of each.
-    fn scored_lengths(prepared: &Self::Prepared) -> Vec<usize> {
-        Self::lengths(prepared)
-    }
-
-    /// Tokens of the text of each segment, of a question those of its longest choice.
-    fn text_lengths(prepared: &Self::Prepared) -> Vec<usize> {
-        Self::lengths(prepared)
-    }
-
-    /// Number of texts that the model reads, several of a segment where that is a question.
-    fn texts(prepared: &Self::Prepared) -> usize {
-        Self::lengths(prepared).len()
-    }
+    /// Sizes of the segments.
+    fn sizes(prepared: &Self::Prepared) -> Sizes;
 
     /// Memory that the model needs.
     fn need<'a>(&'a self, models: &'a Models<Self::Model>, purpose: Purpose<'a>) -> Need<'a>;
@@ -159,9 +165,6 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     fn scorer<'a>(&'a self, prepared: &'a Self::Prepared) -> Self::Scorer<'a>;
 
     /// The results of segments as tests need them.
-    ///
-    /// # Errors
-    /// If a result is no statistic.
     fn segments(
         &self,
         prepared: &Self::Prepared,
@@ -190,18 +193,8 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     }
 
     /// What the losses of the encoded segments predict; `None` for metrics that losses do not predict.
-    fn predicts(&self, _: &Self::Encoded) -> Option<PredictedBy> {
+    fn predicts(&self, _: &Self::Encoded) -> Option<PredictedBy<Self>> {
         None
-    }
-
-    /// The scores of the classes or choices of each of these segments, the best of which is the decision: `[segment][class]`.
-    fn scores(
-        &self,
-        _: &Self::Model,
-        _encoded: &Self::Encoded,
-        _rows: &[usize],
-    ) -> Result<Vec<Vec<f64>>, Error> {
-        unreachable!("only decisions have scores")
     }
 
     /// These segments as the model takes them.
@@ -227,11 +220,14 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         gates: &Gates,
     ) -> Result<Vec<Vec<f64>>, Error>;
 
-    /// These segments, to be timed.
-    fn batch(model: &Self::Model, prepared: &Self::Prepared, rows: &[usize]) -> Result<Self::Batch, Error>;
-
-    /// Computes a batch; returns the number of multiply-adds that this takes, padding included.
-    fn pass(&self, model: &Self::Model, batch: &Self::Batch, open: &Gates) -> Result<u64, Error>;
+    /// These segments as tensors, to be timed: a function that computes them and returns the number of multiply-adds that this takes,
+    /// padding included.
+    fn pass<'a>(
+        &'a self,
+        model: &'a Self::Model,
+        prepared: &Self::Prepared,
+        rows: &[usize],
+    ) -> Result<Timed<'a>, Error>;
 
     /// Continues these segments greedily by this many tokens, as far as the shortest of them goes; returns the number of
     /// multiply-adds. For tasks whose models continue texts.
@@ -268,9 +264,6 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Reads one text: the model's answer, and maps that have all but their weights, which the second gates write down.
     ///
     /// - `gates`: the same twice; the second write attention weights down
-    ///
-    /// # Errors
-    /// If the model cannot take the text.
     fn read(
         &self,
         model: &Self::Model,

@@ -1,15 +1,12 @@
 //! Subjects of all tasks.
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use core_masking::{
-    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
-    Moments, Needs, Removal, Replacement, to_vec,
+    Attention, AttentionRecord, GatedModel, Gates, HeadMeans, HeadSet, Measure, Measured, Moments, Needs,
+    Removal, Replacement, to_vec,
 };
 use corpus::batches::longest_first_rows;
-use corpus::placed::PlacedToken;
 use records::Identity;
-use stats::{Cells, Metric, Segments};
 use tch::{Kind, no_grad};
 use training::{Machine, Memory, Progress, workers};
 
@@ -17,12 +14,13 @@ use crate::checkpoint::Origin;
 use crate::error::Error;
 use crate::evaluation::{Batches, Masks, Need, Plan, Purpose, Replace, Scorer};
 use crate::models::Models;
-use crate::reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
+use crate::reading::{Input, ReadText, Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
-use crate::subject::{Ablation, Evaluation, Evaluator, Pass, Scored, Subject, Work};
+use crate::scored::{Ablation, Scored};
+use crate::subject::{Evaluation, Pass, Work};
 use crate::subject_file::SubjectFile;
 use crate::substitute::{Substitute, means_of};
-use crate::task::{ExamplesOf, Spec, Task};
+use crate::task::{ExamplesOf, Sizes, Spec, Task};
 
 /// A model with its data and its task.
 #[derive(Debug)]
@@ -45,7 +43,12 @@ impl<T: Task> TaskSubject<T> {
     }
 
     /// The exact model without these heads, but for what stays of them.
-    fn removed(&self, heads: &HeadSet, removal: Removal, ablation: &Ablation) -> Result<T::Model, Error> {
+    pub(crate) fn removed(
+        &self,
+        heads: &HeadSet,
+        removal: Removal,
+        ablation: &Ablation,
+    ) -> Result<T::Model, Error> {
         let model = &self.models.exact;
         Ok(match ablation {
             Ablation::Zero => model.without_heads(heads, removal)?,
@@ -86,7 +89,7 @@ impl<T: Task> TaskSubject<T> {
         self.task.encode(self.model(), &self.read(scored)?, &scored.split)
     }
 
-    /// [`Subject::measure`], of which numbers may be NaN or infinite.
+    /// [`Subject::measure`](crate::Subject::measure), of which numbers may be NaN or infinite.
     pub(crate) fn measured(
         &self,
         on: &Scored,
@@ -97,7 +100,7 @@ impl<T: Task> TaskSubject<T> {
         if measures.contains(&Measure::LogitAttribution) && !T::has_contrasts(&encoded) {
             return Err(Error::no_contrasts(&on.split));
         }
-        let layout = self.layout();
+        let layout = self.models.layout();
         let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
         let lengths = T::encoded_text_lengths(&encoded);
         let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference), 0)?;
@@ -128,14 +131,8 @@ impl<T: Task> TaskSubject<T> {
         let whole = |(measure, means): (Measure, HeadMeans)| (measure, means.of_split(measure, &order));
         Ok(total.into_iter().map(whole).collect())
     }
-}
 
-impl<T: Task> Subject for TaskSubject<T> {
-    fn layout(&self) -> HeadLayout {
-        self.models.layout()
-    }
-
-    fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
+    pub(crate) fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
         let mut identity = scored.identity(experiment, &self.file.name, &self.machine);
         let (examples, skipped) = self.file.read_counting(&self.machine, &scored.split)?;
         let examples = select::<T>(scored, &examples);
@@ -155,62 +152,32 @@ impl<T: Task> Subject for TaskSubject<T> {
         Ok(identity)
     }
 
-    fn identity_of_model(&self, experiment: &str) -> Identity {
-        let mut identity = Identity::new(experiment, &self.file.name);
-        identity.precision = self.machine.precision.name().to_owned();
-        self.origin.describe(&mut identity);
-        identity
-    }
-
-    fn metric(&self, split: &str) -> Metric {
-        self.task.metric(split)
-    }
-
-    fn evaluator<'a>(&'a self, scored: &Scored, beside: u64) -> Result<Box<dyn Evaluator + 'a>, Error> {
+    pub(crate) fn evaluator(&self, scored: &Scored, beside: u64) -> Result<SplitEvaluator<'_, T>, Error> {
         let prepared = self.prepare(scored)?;
         let need = self.task.need(&self.models, Purpose::Scoring);
         let memory = self.machine.memory.beside(need.model_bytes) / (1 + beside);
         let room = if matches!(scored.ablation, Ablation::Resample { .. }) { memory / 4 } else { 0 };
         let memory = Memory::BesideModel(memory - room);
         let machine = Machine { memory, ..self.machine.clone() };
-        let plan = Plan::new(&machine, &need, &T::scored_lengths(&prepared));
-        Ok(Box::new(SplitEvaluator {
-            substitute: Substitute::new(self, &scored.ablation, (T::text_lengths(&prepared), false), room)?,
+        let Sizes { in_memory, of_text, .. } = T::sizes(&prepared);
+        let plan = Plan::new(&machine, &need, &in_memory);
+        Ok(SplitEvaluator {
+            substitute: Substitute::new(self, &scored.ablation, (of_text, false), room)?,
             models: self.models.of_threads(plan.workers)?,
             subject: self,
             scored: scored.clone(),
             prepared,
             batches: Batches::new(plan),
-        }))
+        })
     }
 
-    fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error> {
+    pub(crate) fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error> {
         let has_contrasts = T::has_contrasts(&self.encode(on)?);
         let given = |measure: &Measure| has_contrasts || measure.entry().needs != Needs::ChoicesOfTwo;
         Ok(Measure::of_passes().filter(given).collect())
     }
 
-    fn measure(
-        &self,
-        on: &Scored,
-        masked: &HeadSet,
-        measures: &BTreeSet<Measure>,
-    ) -> Result<Measured, Error> {
-        let total = self.measured(on, masked, measures)?;
-        let is_finite = |means: &HeadMeans| means.means().iter().all(|(_, score)| score.is_finite());
-        if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
-    }
-
-    fn first_order(
-        &self,
-        on: &Scored,
-        base: &Segments,
-        sets: &[HeadSet],
-    ) -> Result<Option<Vec<Vec<Cells>>>, Error> {
-        self.predicted(on, base, sets)
-    }
-
-    fn relevance(&self, on: &Scored) -> Result<Vec<SegmentRelevance>, Error> {
+    pub(crate) fn relevance(&self, on: &Scored) -> Result<Vec<SegmentRelevance>, Error> {
         if !self.file.spec.outline().follows_relevance {
             return Err(Error::no_relevance());
         }
@@ -233,9 +200,9 @@ impl<T: Task> Subject for TaskSubject<T> {
         Ok(found.into_values().collect())
     }
 
-    fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
+    pub(crate) fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         let encoded = self.encode(scored)?;
-        let (layout, options) = (self.layout(), self.model().options());
+        let (layout, options) = (self.models.layout(), self.model().options());
         let ablation = if masked.is_empty() { &Ablation::Zero } else { &scored.ablation };
         let substitute = Substitute::new(self, ablation, (T::encoded_text_lengths(&encoded), false), 0)?;
         let measures = BTreeSet::new();
@@ -251,26 +218,11 @@ impl<T: Task> Subject for TaskSubject<T> {
         Ok(outputs.into_iter().flat_map(|(_, found)| found).collect())
     }
 
-    fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> Reading {
         self.task.reading(self.model())
     }
 
-    fn vocabulary(&self) -> Option<Vocabulary> {
-        self.task.vocabulary()
-    }
-
-    fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
-        let tokens = self.task.place(text)?;
-        tokens.ok_or_else(|| {
-            Error::Invalid(format!(
-                "the tokeniser in `{}` does not say where in a text its tokens stand, so that words cannot be told from \
-                 pieces: this takes byte-level BPE, WordPiece or another `tokenizer.json`",
-                self.origin.folder.display()
-            ))
-        })
-    }
-
-    fn look(
+    pub(crate) fn look(
         &self,
         texts: &[&[u32]],
         each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
@@ -288,9 +240,9 @@ impl<T: Task> Subject for TaskSubject<T> {
         })
     }
 
-    fn read(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error> {
+    pub(crate) fn read_text(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error> {
         let (model, record) = (&self.models.exact, AttentionRecord::default());
-        let gates = || Gates::masking(&self.layout(), std::slice::from_ref(masked), model.options());
+        let gates = || Gates::masking(&self.models.layout(), std::slice::from_ref(masked), model.options());
         let gates = [gates()?, gates()?.recorded_in(&record)];
         let (answer, mut maps) = no_grad(|| self.task.read(model, input, gates.each_ref()))?;
         for ((attention, _), weights) in record.take() {
@@ -304,21 +256,21 @@ impl<T: Task> Subject for TaskSubject<T> {
         Ok(ReadText { answer, maps })
     }
 
-    fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Box<dyn Subject>, Error> {
-        Ok(Box::new(Self {
-            file: self.file.clone(),
-            machine: self.machine.clone(),
-            task: self.task.clone(),
-            models: self.models.with_exact(self.removed(heads, Removal::Cut, ablation)?)?,
-            origin: self.origin.without_heads(heads),
-        }))
+    /// The same subject with another exact model.
+    fn with_model(&self, exact: T::Model, origin: Origin) -> Result<Self, Error> {
+        let (file, machine, task) = (self.file.clone(), self.machine.clone(), self.task.clone());
+        Ok(Self { file, machine, task, models: self.models.with_exact(exact)?, origin })
     }
 
-    fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Box<dyn Subject>, Error> {
+    pub(crate) fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Self, Error> {
+        self.with_model(self.removed(heads, Removal::Cut, ablation)?, self.origin.without_heads(heads))
+    }
+
+    pub(crate) fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Self, Error> {
         let encoded = self.encode(on)?;
         let measures = BTreeSet::from([Measure::Confidence]);
         let (lengths, mut exact) = (T::encoded_lengths(&encoded), self.models.exact.share()?);
-        for module in self.layout().modules_from(masked) {
+        for module in self.models.layout().modules_from(masked) {
             let both = Models::beside(self.models.exact.share()?, exact.share()?);
             let need = self.task.need(&both, Purpose::Measuring(&measures));
             let job = |both: &Models<T::Model>, batch: &[usize]| {
@@ -338,66 +290,50 @@ impl<T: Task> Subject for TaskSubject<T> {
             let Some(fitted) = exact.refitted((module, masked), &moments)? else { break };
             exact = fitted;
         }
-        let models = Models::new(exact, self.machine.precision)?;
-        let (file, machine, task) = (self.file.clone(), self.machine.clone(), self.task.clone());
-        Ok(Box::new(Self { file, machine, task, models, origin: self.origin.clone() }))
+        self.with_model(exact, self.origin.clone())
     }
 
-    fn folder(&self) -> &Path {
-        &self.origin.folder
-    }
-
-    fn save_without_heads(
-        &self,
-        heads: &HeadSet,
-        removal: Removal,
-        ablation: &Ablation,
-        folder: &Path,
-    ) -> Result<(), Error> {
-        self.origin.check_removal(removal, &self.layout())?;
-        Ok(self.removed(heads, removal, ablation)?.save(folder)?)
-    }
-
-    fn parameters(&self) -> u64 {
-        self.models.exact.weights().parameters()
-    }
-
-    fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error> {
+    pub(crate) fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error> {
         let prepared = self.prepare(scored)?;
-        let lengths = T::lengths(&prepared);
-        let batches = longest_first_rows(lengths.iter().copied(), batch_size);
-        let open = Gates::open(&self.layout(), self.model().options());
+        let Sizes { texts, tokens, .. } = T::sizes(&prepared);
+        let (segments, model) = (tokens.len(), self.model());
+        let batches = longest_first_rows(tokens.iter().copied(), batch_size);
+        let open = Gates::open(&self.models.layout(), model.options());
         let threads = self.machine.threads as i32;
         Ok(match work {
             Work::Score => {
-                let batches = batches.into_iter().map(|rows| T::batch(self.model(), &prepared, &rows));
-                let batches = batches.collect::<Result<Vec<_>, _>>()?;
+                let timed = |rows: Vec<usize>| self.task.pass(model, &prepared, &rows);
+                let batches = batches.into_iter().map(timed).collect::<Result<Vec<_>, _>>()?;
                 let run = move || {
                     tch::set_num_threads(threads);
-                    batches.iter().map(|batch| self.task.pass(self.model(), batch, &open)).sum()
+                    batches.iter().map(|batch| batch(&open)).sum()
                 };
-                let tokens = lengths.iter().sum::<usize>() as u64;
-                Pass { segments: lengths.len(), tokens, run: Box::new(run) }
+                Pass { segments, tokens: tokens.iter().sum::<usize>() as u64, run: Box::new(run) }
             }
             Work::Continue(count) => {
-                let tokens = (T::texts(&prepared) * count) as u64;
                 let run = move || {
                     tch::set_num_threads(threads);
-                    let continued = |rows| self.task.continue_by(self.model(), &prepared, rows, count, &open);
+                    let continued = |rows| self.task.continue_by(model, &prepared, rows, count, &open);
                     batches.iter().map(|rows| continued(rows)).sum()
                 };
-                Pass { segments: lengths.len(), tokens, run: Box::new(run) }
+                Pass { segments, tokens: (texts * count) as u64, run: Box::new(run) }
             }
         })
     }
 
-    fn say(&self, text: &str, tokens: usize, masked: &HeadSet, ablation: &Ablation) -> Result<String, Error> {
+    pub(crate) fn say(
+        &self,
+        text: &str,
+        tokens: usize,
+        masked: &HeadSet,
+        ablation: &Ablation,
+    ) -> Result<String, Error> {
         let options = self.model().options();
         let length = if *ablation == Ablation::Zero { 0 } else { self.task.length(text)? };
         let substitute = Substitute::new(self, ablation, (vec![length], false), 0)?;
         let replacement = if masked.is_empty() { None } else { substitute.of(&self.models, &[0], masked)? };
         let replacement = replacement.map(|all| all.to(options));
-        let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), options)?;
+        let gates = Gates::masking(&self.models.layout(), std::slice::from_ref(masked), options)?;
         let gates = gates.replaced_by(replacement);
         self.task.say(self.model(), text, tokens, &gates)
     }
@@ -432,7 +368,7 @@ fn attention_of<T: Task>(
 }
 
 /// A split that is ready to be scored.
-struct SplitEvaluator<'a, T: Task> {
+pub(crate) struct SplitEvaluator<'a, T: Task> {
     subject: &'a TaskSubject<T>,
     scored: Scored,
     prepared: T::Prepared,
@@ -441,19 +377,19 @@ struct SplitEvaluator<'a, T: Task> {
     substitute: Substitute<T>,
 }
 
-impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
-    fn segments(&self) -> usize {
-        T::count(&self.prepared)
+impl<T: Task> SplitEvaluator<'_, T> {
+    pub(crate) fn segments(&self) -> usize {
+        T::sizes(&self.prepared).count
     }
 
-    fn evaluate(
+    pub(crate) fn evaluate(
         &mut self,
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Self { subject, scored, prepared, batches, models, substitute } = self;
         let TaskSubject { task, machine, .. } = subject;
-        let layout = subject.layout();
+        let layout = subject.models.layout();
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
         let metric = task.metric(&scored.split).name();
         let scorer = task.scorer(prepared);

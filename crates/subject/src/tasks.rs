@@ -1,4 +1,4 @@
-//! All tasks: a new one is a module with a [`Task`](crate::task::Task) that is [`Trained`] and a line here.
+//! All tasks: a new one is a module with a [`Task`](crate::task::Task) that is [`Trained`], and its name and variant here.
 use std::io;
 use std::path::Path;
 
@@ -9,35 +9,48 @@ use crate::classification::Classification;
 use crate::error::Error;
 use crate::language::LanguageModelling;
 use crate::spec::{in_line, parse};
-use crate::subject_file::AnySubjectFile;
 use crate::subject_file::SubjectFile;
 use crate::task::Spec as _;
 use crate::train::Trained;
 use crate::translation::Translation;
 
-/// The first is the task of files that name none.
-const TASKS: [Entry; 3] = [
-    Entry { task: "translation", describes: "a translator", read: read_as::<Translation> },
-    Entry { task: "classification", describes: "a classifier", read: read_as::<Classification> },
-    Entry { task: "language-modelling", describes: "a language model", read: read_as::<LanguageModelling> },
-];
+/// Names of the tasks in TOML files, of which the first is that of files that name none.
+const TASKS: [&str; 3] = ["translation", "classification", "language-modelling"];
 
-/// A task as TOML files name it.
-struct Entry {
-    task: &'static str,
-    /// The model that such a file describes.
-    describes: &'static str,
-    read: Read,
+/// What each task has in a type of its own, of one of them.
+#[derive(Debug)]
+pub(crate) enum OfTask<T, C, L> {
+    Translation(T),
+    Classification(C),
+    Language(L),
 }
 
-/// Reads a file: name of the subject, path and text.
-type Read = fn(&str, &Path, &str) -> Result<Box<dyn AnySubjectFile>, String>;
+/// The file of a subject.
+pub(crate) type AnyFile =
+    OfTask<SubjectFile<Translation>, SubjectFile<Classification>, SubjectFile<LanguageModelling>>;
 
-fn read_as<T: Trained>(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnySubjectFile>, String> {
-    let mut spec: T::Spec = parse(text)?;
-    spec.complete(path.parent().unwrap_or(Path::new("")))?;
-    Ok(Box::new(SubjectFile::<T> { name: name.to_owned(), path: path.to_owned(), spec }))
+/// The same expression of what there is, whatever its task.
+macro_rules! in_task {
+    ($any:expr, |$own:ident| $result:expr) => {
+        match $any {
+            crate::tasks::OfTask::Translation($own) => $result,
+            crate::tasks::OfTask::Classification($own) => $result,
+            crate::tasks::OfTask::Language($own) => $result,
+        }
+    };
 }
+
+/// [`in_task`] whose result is one of the same task.
+macro_rules! map_task {
+    ($any:expr, |$own:ident| $result:expr) => {
+        match $any {
+            crate::tasks::OfTask::Translation($own) => crate::tasks::OfTask::Translation($result),
+            crate::tasks::OfTask::Classification($own) => crate::tasks::OfTask::Classification($result),
+            crate::tasks::OfTask::Language($own) => crate::tasks::OfTask::Language($result),
+        }
+    };
+}
+pub(crate) use {in_task, map_task};
 
 /// The entry that says how the others are to be read.
 #[derive(Deserialize)]
@@ -46,38 +59,41 @@ struct Header {
 }
 
 /// Reads and validates the TOML file of a subject.
-///
-/// # Errors
-/// If the file is missing, no TOML, has unknown or missing entries, or values that make no sense.
-pub(crate) fn read(name: &str, path: &Path) -> Result<Box<dyn AnySubjectFile>, Error> {
+pub(crate) fn read(name: &str, path: &Path) -> Result<AnyFile, Error> {
     let text = durable::open_regular(path)
         .and_then(io::read_to_string)
         .map_err(|source| Error::read(path, source))?;
     read_text(name, path, &text).map_err(|fault| Error::at(path, fault))
 }
 
-fn read_text(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnySubjectFile>, String> {
-    let file = match parse::<Header>(text)?.task {
-        None => (TASKS[0].read)(name, path, text).map_err(without_task)?,
-        Some(task) => {
-            let entry = TASKS.iter().find(|entry| entry.task == task.get_ref());
-            let entry = entry.ok_or_else(|| in_line(text, task.span().start, &unknown(task.get_ref())))?;
-            (entry.read)(name, path, text)?
+fn read_text(name: &str, path: &Path, text: &str) -> Result<AnyFile, String> {
+    let named = parse::<Header>(text)?.task;
+    let task = named.as_ref().map_or(TASKS[0], |task| task.get_ref());
+    let file = match task {
+        "translation" => read_as(name, path, text).map(OfTask::Translation),
+        "classification" => read_as(name, path, text).map(OfTask::Classification),
+        "language-modelling" => read_as(name, path, text).map(OfTask::Language),
+        unknown => {
+            let known = TASKS.map(|task| format!("`{task}`")).join(" or ");
+            let start = named.as_ref().map_or(0, |task| task.span().start);
+            return Err(in_line(text, start, &format!("unknown variant `{unknown}`, expected {known}")));
         }
     };
-    file.validate()?;
+    let file = if named.is_none() { file.map_err(without_task) } else { file }?;
+    in_task!(&file, |file| file.validate())?;
     Ok(file)
 }
 
-fn unknown(task: &str) -> String {
-    let known = TASKS.map(|entry| format!("`{}`", entry.task));
-    format!("unknown variant `{task}`, expected {}", known.join(" or "))
+fn read_as<T: Trained>(name: &str, path: &Path, text: &str) -> Result<SubjectFile<T>, String> {
+    let mut spec: T::Spec = parse(text)?;
+    spec.complete(path.parent().unwrap_or(Path::new("")))?;
+    Ok(SubjectFile { name: name.to_owned(), path: path.to_owned(), spec })
 }
 
 /// Says what a file without `task` was taken for.
 fn without_task(fault: String) -> String {
-    let others: Vec<String> = TASKS[1..].iter().map(|entry| format!("`task = \"{}\"`", entry.task)).collect();
-    format!("{fault}; without {} it describes {}", others.join(" or "), TASKS[0].describes)
+    let others: Vec<String> = TASKS[1..].iter().map(|task| format!("`task = \"{task}\"`")).collect();
+    format!("{fault}; without {} it describes a translator", others.join(" or "))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use core_masking::weight_files;
 use heads::experiment::TRAIN_SUBJECT;
 use records::{Identity, sha256_file};
-use tch::Device;
+use tch::{Device, Kind};
 use training::{
     Ingredient, Learner, Machine, Material, Objective, Recipe, TrainingPlan, Workplace, write_once,
 };
@@ -21,6 +21,9 @@ use crate::task::{ExamplesOf, Spec, Task};
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "config.json";
 
+/// Loads a model.
+pub(crate) type Load<M> = fn(&Path, (Kind, Device)) -> Result<M, core_masking::Error>;
+
 /// A task whose models can be trained or fine-tuned.
 pub(crate) trait Trained: Task {
     /// Tokeniser of the segments.
@@ -28,6 +31,9 @@ pub(crate) trait Trained: Task {
 
     /// Loss, batches and rates of the training.
     type Objective: Objective<Model = Self::Model, Examples = Self::Encoded, Error = Error>;
+
+    /// Loads the model in a folder.
+    const LOAD: Load<Self::Model>;
 
     /// Settings of the recipe that signatures tell.
     const ARGUMENTS: &'static [&'static str];
@@ -64,9 +70,6 @@ pub(crate) trait Trained: Task {
         tokenizer: &Self::Tokenizer,
         machine: &Machine,
     ) -> Result<Self::Model, Error>;
-
-    /// The model in a folder, in single precision.
-    fn load_model(folder: &Path, device: Device) -> Result<Self::Model, core_masking::Error>;
 }
 
 /// The parts of a subject's file that describe a training.
@@ -76,17 +79,7 @@ struct Training<'a, T: Trained> {
     machine: &'a Machine,
 }
 
-/// The train and the dev split.
-struct Splits<'a, E> {
-    train: &'a E,
-    dev: &'a E,
-}
-
 /// Trains the model unless it is there, and returns its folder.
-///
-/// # Errors
-/// If data or the checkpoint is missing or at fault, the model there was trained from other settings or data, a file
-/// cannot be written, or the loss is no longer a number.
 pub(crate) fn train<T: Trained>(
     file: &SubjectFile<T>,
     machine: &Machine,
@@ -119,19 +112,19 @@ impl<T: Trained> Training<'_, T> {
             Ok::<_, Error>(examples)
         };
         let (train, dev) = (read(outline.train)?, read(outline.dev)?);
-        let splits = Splits { train: &train, dev: &dev };
-        let ingredients = self.ingredients(Some(&splits), base.map(|base| base.folder.as_path()));
+        let splits = [&train, &dev];
+        let ingredients = self.ingredients(Some(splits), base.map(|base| base.folder.as_path()));
         let Some(workplace) = plan.begin(again, &ingredients)? else { return Ok(()) };
         let tokenizer = self.tokenizer(&workplace, base, &train)?;
         let encode = |split, examples| T::encode_split(spec, &tokenizer, (split, examples), machine.quiet);
         let material = Material {
             train: encode(outline.train, &train)?,
             dev: encode(outline.dev, &dev)?,
-            identity: self.identity(base, &splits)?,
+            identity: self.identity(base, splits)?,
         };
         let save = |folder: &Path| save_tokenizer::<T>(spec, base, &tokenizer, folder);
         let start = || learner(file, &T::start(file, base, &tokenizer, machine)?);
-        let resume = |folder: &Path| learner(file, &T::load_model(folder, machine.device)?);
+        let resume = |folder: &Path| learner(file, &T::LOAD(folder, (Kind::Float, machine.device))?);
         plan.run(&workplace, &material, save, start, resume)
     }
 
@@ -139,7 +132,7 @@ impl<T: Trained> Training<'_, T> {
     /// are read when they are needed, and the files of the checkpoint in the folder `base`.
     fn ingredients<'a>(
         &'a self,
-        read: Option<&Splits<'a, ExamplesOf<T>>>,
+        read: Option<[&'a ExamplesOf<T>; 2]>,
         base: Option<&'a Path>,
     ) -> Vec<Ingredient<'a, Error>> {
         let SubjectFile { spec, .. } = self.file;
@@ -153,8 +146,8 @@ impl<T: Trained> Training<'_, T> {
             }),
         };
         let splits = [
-            split(outline.train, read.map(|read| read.train)),
-            split(outline.dev, read.map(|read| read.dev)),
+            split(outline.train, read.map(|[train, _]| train)),
+            split(outline.dev, read.map(|[_, dev]| dev)),
         ];
         let of_base = base.into_iter().flat_map(|base| {
             let own = T::FILES.iter().map(|name| base.join(name)).filter(|path| path.exists()).map(|path| {
@@ -190,7 +183,7 @@ impl<T: Trained> Training<'_, T> {
     fn identity(
         &self,
         base: Option<&Checkpoint>,
-        splits: &Splits<'_, ExamplesOf<T>>,
+        [train, dev]: [&ExamplesOf<T>; 2],
     ) -> Result<Identity, Error> {
         let outline = self.file.spec.outline();
         let mut identity = Identity::new(TRAIN_SUBJECT.name, &self.file.name);
@@ -201,8 +194,8 @@ impl<T: Trained> Training<'_, T> {
         let told = T::ARGUMENTS.iter().map(|&name| (name.to_owned(), self.recipe.settings[name].clone()));
         identity.arguments = told.collect();
         identity.data = BTreeMap::from([
-            (outline.train.to_owned(), T::Spec::sha256(splits.train)),
-            (outline.dev.to_owned(), T::Spec::sha256(splits.dev)),
+            (outline.train.to_owned(), T::Spec::sha256(train)),
+            (outline.dev.to_owned(), T::Spec::sha256(dev)),
         ]);
         if let Some(base) = base {
             identity.arguments.insert("checkpoint".to_owned(), base.name.clone().into());

@@ -7,6 +7,7 @@ use records::{Attention, Identity, Scope, Signature, TrainingRow, read_complete}
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tch::Kind;
 use training::{
     Closing, GateTraining, Gating, Keep, Machine, Material, Penalty, Recipe, Stay, TrainingCheckpoint,
     TrainingPlan, gate_history,
@@ -126,9 +127,6 @@ impl FineTuning {
 }
 
 /// Trains the model further, unless that was done already.
-///
-/// # Errors
-/// If the model is not there or not trained here, data is missing, a file cannot be written, or the loss is no longer a number.
 pub(crate) fn fine_tune<T: Trained>(
     file: &SubjectFile<T>,
     machine: &Machine,
@@ -209,15 +207,16 @@ fn run<T: Trained>(
     let material =
         Material { train: encode(outline.train, &train)?, dev: encode(outline.dev, &dev)?, identity };
     let is_trained = |name: &str| tuning.trained.holds(name);
+    let options = (Kind::Float, machine.device);
     let start = || {
         let model = match tuning.initial {
-            InitialWeights::Trained => T::load_model(base, machine.device)?,
+            InitialWeights::Trained => T::LOAD(base, options)?,
             InitialWeights::New => T::start(file, None, &tokenizer, machine)?,
         };
         Ok(learner(file, &model)?.gated(&tuning.gating, is_trained, None)?)
     };
     let resume = |folder: &Path| {
-        let model = T::load_model(folder, machine.device)?;
+        let model = T::LOAD(folder, options)?;
         Ok(learner(file, &model)?.gated(&tuning.gating, is_trained, Some(folder))?)
     };
     plan.run(&workplace, &material, |_| Ok(()), start, resume)

@@ -40,7 +40,7 @@ fn hanging() -> impl Iterator<Item = Method> {
 pub struct GateExperiment<'a> {
     pub tuner: Tuner<'a>,
     /// The model before it is trained further.
-    pub base: &'a dyn Subject,
+    pub base: &'a Subject,
     pub scored: Scored,
     pub dev: Scored,
     /// Measuring of importance, where a control needs it.
@@ -200,7 +200,7 @@ impl GateExperiment<'_> {
         })?;
         row.metric = subject.metric(&self.scored.split).name();
         let set = RowSet { masked, rows: vec![row] };
-        Ok(rows.measure_other(subject.as_ref(), self.base, &self.scored, set)?)
+        Ok(rows.measure_other(&subject, self.base, &self.scored, set)?)
     }
 
     /// Writes the model that gates made, without the heads that they closed.
@@ -209,7 +209,7 @@ impl GateExperiment<'_> {
         let tuned = self.tuner.tune(&choice)?;
         let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
         let closed = choice.closed(&tuned);
-        export.write(subject.as_ref(), &closed, Removal::Cut, &Ablation::Zero)?;
+        export.write(&subject, &closed, Removal::Cut, &Ablation::Zero)?;
         if !self.tuner.machine.quiet {
             let heads = self.tuner.heads.len();
             words::say!("`{}`: {} of {heads} heads cut out", export.folder().display(), closed.len());

@@ -58,12 +58,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let base = description.open(&machine, &args.shared.results)?;
 
-    let gating = GateExperiment { tuner, base: base.as_ref(), scored, dev, estimate };
+    let gating = GateExperiment { tuner, base: &base, scored, dev, estimate };
     let identity = gating.identity()?;
     let plan = RowPlan { families: gating.families(), ..RowPlan::default() };
     let film = Film::open(&path, &identity, &args.shared, &machine)?;
-    let mut rows =
-        MeasuredRows::open(&path, identity, base.as_ref(), plan, (&args.shared, &machine, &args.test))?;
+    let mut rows = MeasuredRows::open(&path, identity, &base, plan, (&args.shared, &machine, &args.test))?;
     gating.train(&penalties, film, &mut rows)?;
     gating.control(&penalties, &mut rows)?;
     let Finished { path, .. } = rows.finish()?;

@@ -66,9 +66,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let Some(last) = checkpoints.last() else { bail!("training has left no checkpoint") };
     let subject = description.open_at(last, &machine)?;
     let plan = plan(&checkpoints, dynamics.counts(&subject.layout()).len());
-    let identity = dynamics.identity(subject.as_ref(), &checkpoints)?;
+    let identity = dynamics.identity(&subject, &checkpoints)?;
     let settings = (&args.shared, &machine, &args.test);
-    let mut rows = MeasuredRows::open(&path, identity, subject.as_ref(), plan, settings)?;
+    let mut rows = MeasuredRows::open(&path, identity, &subject, plan, settings)?;
     drop(subject);
     for checkpoint in &checkpoints {
         dynamics.curve(checkpoint, &mut rows)?;
@@ -88,11 +88,7 @@ struct Dynamics<'a> {
 
 impl Dynamics<'_> {
     /// All that the rows depend on: the weights of all checkpoints among them.
-    fn identity(
-        &self,
-        subject: &dyn Subject,
-        checkpoints: &[TrainingCheckpoint],
-    ) -> anyhow::Result<Identity> {
+    fn identity(&self, subject: &Subject, checkpoints: &[TrainingCheckpoint]) -> anyhow::Result<Identity> {
         let mut identity = subject.identity(TRAINING_DYNAMICS.name, &self.scored)?;
         identity.seed = Some(self.args.shared.seed());
         identity.weights = None;
@@ -150,7 +146,7 @@ impl Dynamics<'_> {
         if !self.machine.quiet {
             words::say!("{}", described(checkpoint));
         }
-        let order = self.estimate.scores(Order::Importance, subject.as_ref(), &HeadSet::none())?.ascending();
+        let order = self.estimate.scores(Order::Importance, &subject, &HeadSet::none())?.ascending();
         let set = |step: usize| order[..counts[step]].iter().copied().collect::<HeadSet>();
         for row in rows.rows().filter(|row| row.updates == checkpoint.updates) {
             let now = (row.step < counts.len()).then(|| set(row.step));
@@ -161,7 +157,7 @@ impl Dynamics<'_> {
             RowSet { rows: vec![row(checkpoint, (step, heads), &masked, metric)], masked }
         };
         let sets: Vec<RowSet<DynamicsRow>> = missing.into_iter().map(row_set).collect();
-        Ok(rows.measure(subject.as_ref(), &self.scored, &base, sets)?)
+        Ok(rows.measure(&subject, &self.scored, &base, sets)?)
     }
 }
 

@@ -52,7 +52,7 @@ fn prepare(context: &Context, machine: &Machine) -> Result<Peer, String> {
     Peer::start(context, task)
 }
 
-fn open(machine: &Machine) -> Box<dyn Subject> {
+fn open(machine: &Machine) -> Subject {
     let toml = format!(
         "description = \"opus-mt's size\"\n[data.splits]\ntest = {{ source = \"{SOURCE}\", target = \"{TARGET}\" }}\n\
          [checkpoint]\nfrom = \"{}\"\n",

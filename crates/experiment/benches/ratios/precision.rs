@@ -21,9 +21,8 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let scored = Scored::first(split, Some(TEXTS), false);
     let heads = exact.layout().heads().into_iter().map(|id| HeadSet::from_iter([id]));
     let sets: Vec<HeadSet> = std::iter::once(HeadSet::none()).chain(heads).collect();
-    let sweep =
-        |subject: &dyn Subject| timed(|| subject.evaluate(&scored, &sets, &mut |_, _| Ok(())).unwrap());
-    let ratio = context.ratio(|| sweep(quick.as_ref()), || sweep(exact.as_ref()));
+    let sweep = |subject: &Subject| timed(|| subject.evaluate(&scored, &sets, &mut |_, _| Ok(())).unwrap());
+    let ratio = context.ratio(|| sweep(&quick), || sweep(&exact));
     let name = format!("all heads of {} in bf16, compared with f32", description.name());
     row(Row { name, ratio: Ok(ratio), wanted: 1.6 });
 }

@@ -52,7 +52,7 @@ pub struct Chooser<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// The model with its data.
-    pub subject: &'a dyn Subject,
+    pub subject: &'a Subject,
     /// Segments on which heads are ranked; `None` if no order needs them.
     pub estimate: Option<&'a Estimate>,
     /// Segments on which heads are masked one at a time for the oracle.
@@ -85,7 +85,7 @@ pub struct Known {
 /// # Errors
 /// If the split of the estimate is at fault.
 pub fn possible_orders(
-    (description, subject, machine): (&Description, &dyn Subject, &Machine),
+    (description, subject, machine): (&Description, &Subject, &Machine),
     estimate: &Estimate,
     heads: usize,
 ) -> Result<Vec<Order>, Error> {
@@ -119,7 +119,7 @@ fn first_measured(order: Order) -> Option<Order> {
 
 /// Relevance of heads for at most this many of the segments that heads are ranked on.
 fn relevance(
-    (description, subject): (&Description, &dyn Subject),
+    (description, subject): (&Description, &Subject),
     on: &Scored,
     most: usize,
 ) -> Result<Vec<SegmentRelevance>, Error> {

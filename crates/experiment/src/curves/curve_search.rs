@@ -18,7 +18,7 @@ pub struct CurveSearch<'a> {
     /// The pool's heads by increasing importance.
     order: Vec<HeadId>,
     /// The split that head sets are scored on; opened by the first search.
-    evaluator: Option<Box<dyn Evaluator + 'a>>,
+    evaluator: Option<Evaluator<'a>>,
     seconds: Option<f64>,
 }
 

@@ -161,7 +161,7 @@ pub struct Curves<'a> {
 }
 
 impl Curves<'_> {
-    fn subject(&self) -> &dyn Subject {
+    fn subject(&self) -> &Subject {
         self.chooser.subject
     }
 
@@ -337,7 +337,7 @@ impl Curves<'_> {
                 sets.into_iter().try_for_each(|set| {
                     stop::check()?;
                     let fitted = subject.refitted(&set.masked, &few)?;
-                    rows.measure_other(fitted.as_ref(), subject, &self.scored, set)
+                    rows.measure_other(&fitted, subject, &self.scored, set)
                 })
             }
             Some(Repair::Training) => {

@@ -55,7 +55,7 @@ impl<'a> Retraining<'a> {
     /// If the model cannot be trained, the split is at fault, or a file cannot be written.
     pub fn measure(
         &self,
-        (subject, scored): (&dyn Subject, &Scored),
+        (subject, scored): (&Subject, &Scored),
         scope: Scope,
         RowSet { masked, rows: due }: RowSet<CurveRow>,
         rows: &mut MeasuredRows<CurveRow>,
@@ -70,6 +70,6 @@ impl<'a> Retraining<'a> {
             ..row
         };
         let set = RowSet { masked, rows: due.into_iter().map(complete).collect() };
-        rows.measure_other(other.as_ref(), subject, scored, set)
+        rows.measure_other(&other, subject, scored, set)
     }
 }

@@ -87,7 +87,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
     /// As for [`measure`](Self::measure), or if the budget is too small for the first look.
     pub fn measure_until_decided(
         &mut self,
-        subject: &dyn Subject,
+        subject: &Subject,
         scored: &Scored,
         sets: Vec<RowSet<R>>,
         deciding: Deciding,
@@ -99,7 +99,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         }
         let mut meter =
             Meter { started: Instant::now(), passes: 0, budget: deciding.budget, seconds_per_pass: 0.0 };
-        self.measure_on(subject.evaluator(scored, 0)?.as_mut(), BASE, Vec::new())?;
+        self.measure_on(&mut subject.evaluator(scored, 0)?, BASE, Vec::new())?;
         let base = self.bases[BASE].clone();
         meter.count(base.len(), meter.started);
         // heads share the layers below them, half of all on average
@@ -155,7 +155,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
     /// Stores first-order predictions for rows that have none; returns false if none had to be computed.
     fn predict(
         &mut self,
-        subject: &dyn Subject,
+        subject: &Subject,
         scored: &Scored,
         sets: &[RowSet<R>],
         base: &Segments,
@@ -205,7 +205,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
     /// Measures rows on the segments that their samples lack, and stores what is found.
     fn look_at(
         &mut self,
-        subject: &dyn Subject,
+        subject: &Subject,
         scored: &Scored,
         mut open: Vec<&mut Growing<R>>,
         (base, sample): (&Segments, &[usize]),

@@ -91,7 +91,7 @@ impl Sequence {
 /// # Errors
 /// If the memory is too small for a sequence, or a weight is no number.
 pub fn measure(
-    subject: &dyn Subject,
+    subject: &Subject,
     sequences: &[Sequence],
     scores: [FunctionName; 2],
     heads: &[HeadId],

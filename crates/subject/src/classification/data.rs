@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 use corpus::images;
 use corpus::labelled::{Example, Input, Scheme};
 use corpus::splits::BadRows;
-use corpus::splits::classification::{Grammar, SplitFile};
+use corpus::splits::classification::SplitFile;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use stats::Cell;
+use stats::{Cell, MetricName};
 use words::excerpt;
 
-use super::scored_by::ScoredBy;
-use super::spec::{ClassificationData, Holdout};
+use super::spec::{ClassificationData, Holdout, ScoreSpec};
 use super::texts::Answer;
 use crate::error::{Error, quoted};
-use crate::spec::{check_fetched, no_format};
+use crate::spec::{KNOWN, check_fetched, no_format};
 
 /// Reads one of the splits; `folder` is where data sets are.
 ///
@@ -27,12 +26,12 @@ pub(super) fn read_split(
     spec: &ClassificationData,
     folder: &Path,
     split: &str,
-    (metric, bad): (ScoredBy, &mut BadRows),
+    (score, bad): (&ScoreSpec, &mut BadRows),
 ) -> Result<Vec<Example>, Error> {
     let mut read_whole = |split: &str| {
-        let mut examples = read_whole(spec, folder, split, (metric.correlation().is_some(), bad))?;
+        let mut examples = read_whole(spec, folder, split, (score.is_of_values(), bad))?;
         examples.iter_mut().for_each(|example| example.rename(&spec.rename));
-        if metric == ScoredBy::EntityF1 {
+        if score.metric == MetricName::EntityF1 {
             convert(&mut examples, spec.scheme.unwrap_or_default(), split)?;
         }
         Ok::<_, Error>(examples)
@@ -65,9 +64,6 @@ fn convert(examples: &mut [Example], scheme: Scheme, split: &str) -> Result<(), 
 /// The class of each example, its place in `labels`, those of its words, or its value if there is one output.
 ///
 /// - `are_tagged`: true if each word has a class
-///
-/// # Errors
-/// If an example has a label that is none of them, or its words should have tags and have none, or the other way round.
 pub(super) fn answers(
     examples: &[Example],
     (labels, are_tagged): (&[String], bool),
@@ -138,7 +134,7 @@ fn read_whole(
     (of_values, bad): (bool, &mut BadRows),
 ) -> Result<Vec<Example>, Error> {
     if let Some(grammar) = spec.grammar {
-        return grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS));
+        return Ok(grammar.read(split).expect(KNOWN));
     }
     let file = &spec.splits[split];
     let path = file.path(folder);

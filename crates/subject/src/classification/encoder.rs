@@ -1,6 +1,5 @@
 //! The size of a BERT model or of a ViT, its tokeniser, and how it is trained.
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 
 use core_masking::classifier::{Classified, ClassifierOptions, ImageShape, ImageSize};
 use core_masking::families::{BERT, VIT};
@@ -9,33 +8,21 @@ use serde::{Deserialize, Serialize, Serializer};
 use training::Keep;
 
 use super::train::BETAS;
-use crate::open_heads::OpenHeads;
-use crate::spec::check_training;
+use crate::spec::{check_training, section};
 use corpus::splits::check;
 
-/// Size of a BERT model, or of a ViT if it has an image.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EncoderSpec {
-    /// Layers.
-    pub layers: usize,
-    /// Heads in each layer.
-    pub heads: usize,
-    /// The heads that the model has, of those that its layers have room for; all if absent.
-    #[serde(default, skip_serializing_if = "OpenHeads::is_all")]
-    pub open_heads: OpenHeads,
-    /// Width of the residual stream.
-    pub d_model: i64,
-    /// Width of the feed-forward blocks.
-    pub d_ff: i64,
-    /// Dropout everywhere.
-    pub dropout: f64,
-    /// Deviation of initial weights.
-    #[serde(default = "crate::spec::initializer_range")]
-    pub initializer_range: f64,
-    /// Images that a ViT reads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<ImageSpec>,
+section! {
+    /// Size of a BERT model, or of a ViT if it has an image.
+    model EncoderSpec {
+        /// Dropout everywhere.
+        pub dropout: f64,
+        /// Deviation of initial weights.
+        #[serde(default = "crate::spec::initializer_range")]
+        pub initializer_range: f64,
+        /// Images that a ViT reads.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub image: Option<ImageSpec>,
+    }
 }
 
 /// Images that a ViT reads.
@@ -107,32 +94,25 @@ impl TextTokenizerSpec {
     }
 }
 
-/// AdamW with linear warm-up and decay (Devlin et al. 2019, Appendix A.3).
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FineTuningSpec {
-    /// Seed of new weights, batches and dropout.
-    pub seed: u64,
-    /// Number of models that are trained, each from a seed of its own; no weight depends on it.
-    #[serde(default = "crate::spec::one", skip_serializing)]
-    pub replicates: NonZeroUsize,
-    /// Passes over the training split.
-    pub epochs: usize,
-    /// Examples of a batch.
-    pub batch_size: usize,
-    /// Learning rate at the end of the warm-up.
-    pub learning_rate: f64,
-    /// Share of all steps that the learning rate rises in.
-    #[serde(default = "warmup_share")]
-    pub warmup_share: f64,
-    /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
-    #[serde(default = "weight_decay")]
-    pub weight_decay: f64,
-    /// Greatest l2 norm of the gradient of all weights together.
-    #[serde(default = "crate::spec::clip_norm")]
-    pub clip_norm: f64,
-    /// The epoch that becomes the model: `best` on the development split, or `last`.
-    pub keep: Keep,
+section! {
+    /// AdamW with linear warm-up and decay (Devlin et al. 2019, Appendix A.3).
+    training FineTuningSpec {
+        /// Examples of a batch.
+        pub batch_size: usize,
+        /// Learning rate at the end of the warm-up.
+        pub learning_rate: f64,
+        /// Share of all steps that the learning rate rises in.
+        #[serde(default = "warmup_share")]
+        pub warmup_share: f64,
+        /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
+        #[serde(default = "weight_decay")]
+        pub weight_decay: f64,
+        /// Greatest l2 norm of the gradient of all weights together.
+        #[serde(default = "crate::spec::clip_norm")]
+        pub clip_norm: f64,
+        /// The epoch that becomes the model: `best` on the development split, or `last`.
+        pub keep: Keep,
+    }
 }
 
 fn warmup_share() -> f64 {

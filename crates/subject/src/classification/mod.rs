@@ -6,13 +6,10 @@ pub(crate) mod memory;
 mod objective;
 mod outputs;
 mod reader;
-mod scored_by;
 mod scorer;
 mod spec;
 mod texts;
 mod train;
-
-use std::path::Path;
 
 use core_masking::classifier::{Inputs, LabelledBatch};
 use core_masking::{
@@ -34,10 +31,9 @@ use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
 use crate::reading::{Input, Reading, check_length};
 use crate::subject_file::SubjectFile;
-use crate::task::{PredictedBy, Task};
+use crate::task::{PredictedBy, Sizes, Task, Timed};
 use outputs::{labels, metric};
 use reader::Reader;
-use scorer::Decisions;
 use spec::ClassificationSpec;
 use texts::{Answer, Texts};
 
@@ -56,8 +52,7 @@ impl Task for Classification {
     type Model = Classifier;
     type Prepared = Texts;
     type Encoded = Texts;
-    type Batch = Inputs;
-    type Scorer<'a> = Decisions<'a>;
+    type Scorer<'a> = &'a Texts;
 
     const FILES: &'static [&'static str] = &[
         "config.json",
@@ -86,7 +81,7 @@ impl Task for Classification {
             _ => spec.outputs(),
         };
         metric(spec, &labels)?;
-        data::answers(examples, (&labels, spec.score.metric.of_tags().is_some()), split).map(drop)
+        data::answers(examples, (&labels, spec.score.of_tags().is_some()), split).map(drop)
     }
 
     fn load(
@@ -144,16 +139,16 @@ impl Task for Classification {
         Ok(texts)
     }
 
-    fn lengths(texts: &Texts) -> Vec<usize> {
-        texts.lengths().collect()
+    fn sizes(texts: &Texts) -> Sizes {
+        Sizes::of_texts(texts.lengths().collect())
     }
 
     fn need<'a>(&'a self, models: &'a Models<Classifier>, purpose: Purpose<'a>) -> Need<'a> {
         memory::need(models.exact.config(), models.sizes(), purpose)
     }
 
-    fn scorer<'a>(&'a self, texts: &'a Texts) -> Decisions<'a> {
-        Decisions { texts }
+    fn scorer<'a>(&'a self, texts: &'a Texts) -> &'a Texts {
+        texts
     }
 
     fn segments(&self, _: &Texts, found: Vec<Cells>) -> Result<Segments, Error> {
@@ -162,7 +157,7 @@ impl Task for Classification {
 
     fn encode(&self, _: &Classifier, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
         let texts = encode(&self.reader, (examples, split), (&self.labels, self.of_tags()))?;
-        if !texts.are_known_to(&self.reader) {
+        if !texts.read.is_known_to(&self.reader) {
             words::say!(
                 "warning: the tokeniser knows no word of split `{split}`: it may not belong to the texts"
             );
@@ -174,12 +169,11 @@ impl Task for Classification {
         texts.lengths().collect()
     }
 
-    fn predicts(&self, _: &Texts) -> Option<PredictedBy> {
-        matches!(self.metric, Metric::Classes(_)).then_some(PredictedBy::Decisions)
-    }
-
-    fn scores(&self, model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<Vec<Vec<f64>>, Error> {
-        Self::outputs(model, texts, rows, &model.open())
+    fn predicts(&self, _: &Texts) -> Option<PredictedBy<Self>> {
+        let scores = |model: &Classifier, texts: &Texts, rows: &[usize]| {
+            Self::outputs(model, texts, rows, &model.open())
+        };
+        matches!(self.metric, Metric::Classes(_)).then_some(PredictedBy::Decisions(scores))
     }
 
     fn examples(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<LabelledBatch, Error> {
@@ -197,7 +191,7 @@ impl Task for Classification {
         rows: &[usize],
         gates: &Gates,
     ) -> Result<Vec<Vec<f64>>, Error> {
-        let batch = texts.batch(model, rows)?;
+        let batch = texts.read.batch(model, rows)?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
         let all = to_vec::<f64>(&logits);
         let (of_text, labels) = (all.len() / rows.len(), *logits.size().last().unwrap_or(&1) as usize);
@@ -205,18 +199,17 @@ impl Task for Classification {
         Ok(rows.iter().zip(all.chunks(of_text)).map(|(&row, own)| own[..real(row)].to_vec()).collect())
     }
 
-    fn batch(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<Inputs, Error> {
-        texts.batch(model, rows)
-    }
-
-    fn pass(&self, model: &Classifier, batch: &Inputs, open: &Gates) -> Result<u64, Error> {
-        let logits = no_grad(|| model.forward(batch, open, &ModelDropout::OFF));
-        // waits for a GPU
-        if logits.isfinite().all().int64_value(&[]) == 0 {
-            return Err(Error::not_finite());
-        }
-        let size = batch.size();
-        Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
+    fn pass<'a>(&'a self, model: &'a Classifier, texts: &Texts, rows: &[usize]) -> Result<Timed<'a>, Error> {
+        let batch = texts.read.batch(model, rows)?;
+        Ok(Box::new(move |open| {
+            let logits = no_grad(|| model.forward(&batch, open, &ModelDropout::OFF));
+            // waits for a GPU
+            if logits.isfinite().all().int64_value(&[]) == 0 {
+                return Err(Error::not_finite());
+            }
+            let size = batch.size();
+            Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
+        }))
     }
 
     fn reading(&self, model: &Classifier) -> Reading {
@@ -236,7 +229,7 @@ impl Task for Classification {
     fn length(&self, text: &str) -> Result<usize, Error> {
         match &self.reader {
             Reader::Texts(tokenizer) => Ok(tokenizer.encode_placed(text)?.len()),
-            Reader::Images(images) => Ok(images.positions()),
+            Reader::Images(images) => Ok(images.positions),
         }
     }
 
@@ -319,9 +312,6 @@ impl Classification {
 ///
 /// - `labels`: the outputs of the model
 /// - `of_tags`: the metric, if words have tags
-///
-/// # Errors
-/// If an example has another label, or a token that the model has no row for.
 fn encode(
     reader: &Reader,
     (examples, split): (&[Example], &str),
@@ -332,22 +322,6 @@ fn encode(
         Some(metric) => {
             Texts::encode_words(reader.tokenizer()?, (examples, split), answers, (metric, labels))
         }
-        None => Texts::encode(reader, examples, answers),
+        None => Ok(Texts::new(reader.read(examples)?, answers)),
     }
-}
-
-/// Refuses a tokeniser of another model.
-fn check_tokenizer(folder: &Path, tokenizer: &ClassifierTokenizer, model: &Classifier) -> Result<(), Error> {
-    if tokenizer.pad() != model.config().pad_token_id {
-        let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
-        let fault = format!("the tokeniser pads with token {found}, but the model with {expected}");
-        return Err(Error::at(folder, format!("{fault}: they do not belong together")));
-    }
-    let (length, positions) = (tokenizer.max_length(), model.config().longest_text());
-    if length as i64 > positions {
-        let folder = folder.display();
-        let found = format!("the model in `{folder}` has {positions} positions");
-        return Err(Error::Invalid(format!("tokenizer.max_length is {length}, but {found}")));
-    }
-    Ok(())
 }

@@ -3,55 +3,36 @@ use std::path::Path;
 
 use core_masking::ClassifierConfig;
 use core_masking::classifier::Classified;
-use stats::Metric;
-use stats::classification::ClassificationMetric;
+use stats::{Metric, MetricName};
 
-use super::scored_by::ScoredBy;
 use super::spec::ClassificationSpec;
 use crate::error::{Error, quoted};
 
 /// The metric over these outputs.
-///
-/// # Errors
-/// If it is for classes and there is one output, the other way round, it is for two classes and there are more, or none is the
-/// one that it looks for.
 pub(super) fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error> {
-    let name = spec.score.metric;
-    match (name.correlation(), labels.len()) {
-        (Some(correlation), 1) => return Ok(Metric::Estimates(correlation)),
-        (Some(_), outputs) => {
-            let what = format!("score.metric {} is for models with one output", name.name());
+    let (score, name) = (&spec.score, spec.score.metric);
+    match (score.is_of_values(), labels.len()) {
+        (true, 1) => {}
+        (true, outputs) => {
+            let what = format!("score.metric {name} is for models with one output");
             return Err(Error::Invalid(format!("{what}, but this one has {outputs} classes: use accuracy")));
         }
-        (None, 1) => {
+        (false, 1) => {
             return Err(Error::Invalid(format!(
-                "the model has one output, as regression and rankers have, and {} is for classes: set score.metric = \
-                 \"pearson\", or \"spearman\"",
-                name.name()
+                "the model has one output, as regression and rankers have, and {name} is for classes: set score.metric = \
+                 \"pearson\", or \"spearman\""
             )));
         }
-        (None, _) => {}
-    }
-    if let Some(metric) = name.of_tags() {
-        return Ok(Metric::Texts(metric));
-    }
-    if name.is_of_two() && labels.len() != 2 {
-        let (metric, count, labels) = (name.name(), labels.len(), quoted(labels));
-        let what = format!("score.metric {metric} is for two classes");
-        return Err(Error::Invalid(format!("{what}, but there are {count}: {labels}")));
-    }
-    Ok(Metric::Classes(match (name, &spec.score.positive) {
-        (ScoredBy::Matthews, _) => ClassificationMetric::Matthews,
-        (ScoredBy::F1, positive) => {
-            let place = positive.as_ref().and_then(|name| labels.iter().position(|label| label == name));
-            let positive = place.ok_or_else(|| {
-                let label = positive.as_deref().unwrap_or_default();
-                Error::Invalid(format!("no class `{label}`: there are {}", quoted(labels)))
-            })?;
-            ClassificationMetric::F1 { positive }
+        (false, count) if score.is_of_two() && count != 2 => {
+            let what = format!("score.metric {name} is for two classes");
+            return Err(Error::Invalid(format!("{what}, but there are {count}: {}", quoted(labels))));
         }
-        _ => ClassificationMetric::Accuracy,
-    }))
+        (false, _) => {}
+    }
+    let positive = score.positive.as_deref().unwrap_or_default(); // validated to be there for F1
+    let place = labels.iter().position(|label| label == positive).filter(|_| name == MetricName::F1);
+    let fault = || Error::Invalid(format!("no class `{positive}`: there are {}", quoted(labels)));
+    Metric::of(name, place).ok_or_else(fault)
 }
 
 /// The outputs of the model in their order: classes by their names in the data, or one output.
@@ -67,7 +48,7 @@ pub(super) fn labels(
     let tags = |classified| classified == Classified::Tokens;
     if tags(config.classified()) != tags(spec.classified()) {
         let class = config.architectures.first().map_or(config.model_type.as_str(), String::as_str);
-        let (folder, metric) = (folder.display(), spec.score.metric.name());
+        let (folder, metric) = (folder.display(), spec.score.metric);
         let wanted = match config.classified() {
             Classified::Tokens => "tags words: score.metric must be entity-f1 or token-accuracy",
             _ => "does not tag words: its score.metric may be accuracy",

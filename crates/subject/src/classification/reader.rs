@@ -8,7 +8,6 @@ use corpus::images::ImageProcessor;
 use corpus::labelled::{Example, Input};
 use tch::Tensor;
 
-use super::check_tokenizer;
 use super::encoder::TextTokenizerSpec;
 use crate::error::Error;
 
@@ -25,7 +24,7 @@ pub(crate) enum Reader {
 pub(crate) struct ImageReader {
     processor: ImageProcessor,
     shape: ImageShape,
-    positions: usize,
+    pub(super) positions: usize,
 }
 
 /// Examples as a [`Reader`] makes them.
@@ -40,18 +39,8 @@ pub(super) enum Read {
     },
 }
 
-impl ImageReader {
-    /// Positions of an image.
-    pub(super) fn positions(&self) -> usize {
-        self.positions
-    }
-}
-
 impl Reader {
     /// Loads the reader of a model of this configuration from its folder.
-    ///
-    /// # Errors
-    /// If the folder lacks its files, or the splits are images and the model reads texts, or the other way round.
     pub(super) fn load(
         folder: &Path,
         config: &ClassifierConfig,
@@ -89,26 +78,24 @@ impl Reader {
         }
     }
 
-    /// Refuses a reader of another model.
+    /// Refuses a tokeniser of another model; images are prepared for the shape in the model's configuration.
     pub(super) fn check(&self, folder: &Path, model: &Classifier) -> Result<(), Error> {
-        match self {
-            Self::Texts(tokenizer) => check_tokenizer(folder, tokenizer, model),
-            Self::Images(_) => Ok(()), // made for the shape in the model's configuration
+        let Self::Texts(tokenizer) = self else { return Ok(()) };
+        let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
+        if found != expected {
+            let fault = format!("the tokeniser pads with token {found}, but the model with {expected}");
+            return Err(Error::at(folder, format!("{fault}: they do not belong together")));
         }
-    }
-
-    /// Symbols of the vocabulary; 1 of images, which have none.
-    pub(super) fn vocabulary_size(&self) -> usize {
-        match self {
-            Self::Texts(tokenizer) => tokenizer.vocabulary_size(),
-            Self::Images(_) => 1,
+        let (length, positions) = (tokenizer.max_length(), model.config().longest_text());
+        if length as i64 > positions {
+            let folder = folder.display();
+            let found = format!("the model in `{folder}` has {positions} positions");
+            return Err(Error::Invalid(format!("tokenizer.max_length is {length}, but {found}")));
         }
+        Ok(())
     }
 
     /// The tokeniser of texts.
-    ///
-    /// # Errors
-    /// If the model reads images.
     pub(super) fn tokenizer(&self) -> Result<&ClassifierTokenizer, Error> {
         match self {
             Self::Texts(tokenizer) => Ok(tokenizer),
@@ -119,9 +106,6 @@ impl Reader {
     }
 
     /// Makes inputs of all examples.
-    ///
-    /// # Errors
-    /// If an image cannot be read.
     pub(super) fn read(&self, examples: &[Example]) -> Result<Read, Error> {
         match self {
             Self::Texts(tokenizer) => {
@@ -144,14 +128,8 @@ impl Reader {
 
     /// The model's input from a text, or from the path of an image.
     pub(super) fn batch_of_one(&self, model: &Classifier, text: &str) -> Result<Inputs, Error> {
-        let read = match self {
-            Self::Texts(tokenizer) => Read::Texts(vec![tokenizer.encode(text, None)?]),
-            Self::Images(reader) => {
-                let levels = vec![reader.processor.read(Path::new(text))?];
-                Read::Images { levels, reader: reader.clone() }
-            }
-        };
-        read.batch(model, &[0])
+        let one = Example { input: Input::Text(text.to_owned()), label: String::new() };
+        self.read(&[one])?.batch(model, &[0])
     }
 }
 

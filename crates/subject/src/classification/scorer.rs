@@ -1,29 +1,16 @@
 //! Texts classified under many head sets.
-use std::ops::Range;
-
-use core_masking::{Classifier, HeadSet, Trunk};
+use core_masking::{Classifier, Trunk};
 use stats::Cells;
 use tch::no_grad;
 
 use super::texts::{Texts, outcomes};
 use crate::error::Error;
-use crate::evaluation::{BySet, Request, Scorer, by_lowest_layer};
+use crate::evaluation::{BySet, Request, Scorer};
 use crate::models::Models;
 
-/// A split that is classified.
-pub(crate) struct Decisions<'a> {
-    pub(super) texts: &'a Texts,
-}
-
-impl Scorer for Decisions<'_> {
+impl Scorer for &Texts {
     type Model = Classifier;
     type Segment = Cells;
-
-    const SHARES_LOWER_LAYERS: bool = true;
-
-    fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
-        by_lowest_layer(sets)
-    }
 
     /// The models' answers to the texts of a batch under each set.
     fn score(
@@ -34,9 +21,9 @@ impl Scorer for Decisions<'_> {
     ) -> Result<(BySet<Cells>, Trunk), Error> {
         let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
-        let batch = self.texts.batch(model, request.rows)?;
+        let batch = self.read.batch(model, request.rows)?;
         let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
-        let found = logits.iter().map(|logits| outcomes(logits, self.texts, request.rows));
+        let found = logits.iter().map(|logits| outcomes(logits, self, request.rows));
         Ok((found.collect::<Result<_, _>>()?, trunk))
     }
 }
@@ -48,8 +35,8 @@ mod tests {
     use super::super::texts::Answer;
     use super::*;
     use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
-    use crate::subject::Scored;
-    use core_masking::{ClassifierConfig, GatedModel, ModelDropout};
+    use crate::scored::Scored;
+    use core_masking::{ClassifierConfig, GatedModel, HeadSet, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use stats::Cell;
     use tch::{Device, Kind};
@@ -86,7 +73,7 @@ mod tests {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&GatedModel::layout(model), set, GatedModel::options(model)).unwrap();
         let rows: Vec<usize> = (0..texts.lengths().count()).collect();
-        let logits = model.forward(&texts.batch(model, &rows).unwrap(), &gates, &ModelDropout::OFF);
+        let logits = model.forward(&texts.read.batch(model, &rows).unwrap(), &gates, &ModelDropout::OFF);
         outcomes(&logits, texts, &rows).unwrap()
     }
 
@@ -105,7 +92,6 @@ mod tests {
     ) -> Vec<Vec<Cells>> {
         let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
         let plan = Plan::new(machine, &need, &texts.lengths().collect::<Vec<_>>());
-        let scorer = Decisions { texts };
         let (sets, mut found) = (some_sets(), Vec::new());
         let each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
@@ -114,7 +100,7 @@ mod tests {
         };
         let mut models = models.of_threads(plan.workers).unwrap();
         let masks = (&Masks { sets: &sets, rescale }, &no_replacement as &Replace<'_, _>);
-        Batches::new(plan).run(&scorer, &mut models, masks, true, each).unwrap();
+        Batches::new(plan).run(&texts, &mut models, masks, true, each).unwrap();
         found
     }
 

@@ -6,95 +6,57 @@ use core_masking::classifier::Classified;
 use core_masking::{ClassifierConfig, HeadLayout, ModelConfig};
 use corpus::checksum;
 use corpus::labelled::{Example, Format, Scheme};
+use corpus::splits::BadRows;
 use corpus::splits::check;
 use corpus::splits::classification::{Grammar, SplitFile};
-use corpus::splits::{BadRowRule, BadRows};
 use corpus::trees::Tree;
 use records::StandsFor;
-use serde::de::IgnoredAny;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use stats::text::TextMetric;
+use stats::{Metric, MetricName};
 
 use super::data::{files, read_split};
 use super::encoder::{EncoderSpec, FineTuningSpec, ImageSpec, TextTokenizerSpec};
-use super::scored_by::ScoredBy;
-use crate::checkpoint::CheckpointSpec;
-use crate::dynamics::DynamicsSpec;
 use crate::error::{Error, quoted};
-use crate::functions::FunctionsSpec;
-use crate::spec::{check_sources, check_split_names};
+use crate::spec::{check_roles, check_sizes, check_split_names, section};
 use crate::task::{Outline, Spec};
 
-/// A classifier as its TOML file describes it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ClassificationSpec {
-    /// Known by now.
-    #[serde(rename = "task")]
-    _task: IgnoredAny,
-    /// One sentence for people.
-    #[serde(rename = "description")]
-    _description: String,
-    /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
-    #[serde(default, rename = "stands_for")]
-    _stands_for: Option<StandsFor>,
-    /// Source of the texts or images.
-    pub data: ClassificationData,
-    /// The score that is reported.
-    pub score: ScoreSpec,
-    /// A model that is there already, to be used or to be fine-tuned.
-    pub checkpoint: Option<CheckpointSpec>,
-    /// Size of a model that is trained from scratch.
-    pub model: Option<EncoderSpec>,
-    /// Tokeniser of the texts.
-    #[serde(default)]
-    pub tokenizer: TextTokenizerSpec,
-    /// Recipe of its training or fine-tuning; a checkpoint without is taken as it is.
-    pub training: Option<FineTuningSpec>,
-    /// Checkpoints of the training that stay; those of all epochs if absent.
-    pub dynamics: Option<DynamicsSpec>,
-    /// Sentences with trees, for `head-functions`.
-    pub functions: Option<FunctionsSpec>,
+section! {
+    /// A classifier as its TOML file describes it.
+    setup ClassificationSpec: ClassificationData, EncoderSpec, FineTuningSpec {
+        /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
+        #[serde(default, rename = "stands_for")]
+        _stands_for: Option<StandsFor>,
+        /// The score that is reported.
+        pub score: ScoreSpec,
+        /// Tokeniser of the texts.
+        #[serde(default)]
+        pub tokenizer: TextTokenizerSpec,
+    }
 }
 
-/// Source of the texts or images: files, folders, or the demo grammar.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ClassificationData {
-    /// Name for `just fetch`, if the files can be fetched.
-    pub fetch: Option<String>,
-    /// The split that the model is trained on.
-    #[serde(default = "crate::spec::train")]
-    pub train: String,
-    /// The split that the best epoch is chosen on.
-    #[serde(default = "crate::spec::dev")]
-    pub dev: String,
-    /// The split that experiments score unless told otherwise.
-    #[serde(default = "crate::spec::test")]
-    pub test: String,
-    /// The split of another domain, which experiments compare the test split with.
-    pub shifted: Option<String>,
-    /// Treatment of rows at fault.
-    #[serde(default)]
-    pub bad_rows: BadRowRule,
-    /// The split that importance is measured on; the training split if absent.
-    pub estimate: Option<String>,
-    /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
-    #[serde(default, deserialize_with = "names")]
-    pub labels: Vec<String>,
-    /// Other names for the labels of the data, such as the checkpoint's.
-    #[serde(default, deserialize_with = "renamed")]
-    pub rename: BTreeMap<String, String>,
-    /// Scheme of tags that mark entities; IOB2 if absent.
-    pub scheme: Option<Scheme>,
-    /// The demo's premise-hypothesis pairs, or sentences with tags, made when needed; its splits are train, dev, matched and mismatched.
-    pub grammar: Option<Grammar>,
-    /// Format of the files.
-    pub format: Option<Format>,
-    /// Files, or folders of images, by the name of their split, relative to the data folder.
-    #[serde(default)]
-    pub splits: BTreeMap<String, SplitFile>,
-    /// A split that is taken out of another.
-    pub holdout: Option<Holdout>,
+section! {
+    /// Source of the texts or images: files, folders, or the demo grammar.
+    data ClassificationData {
+        /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
+        #[serde(default, deserialize_with = "names")]
+        pub labels: Vec<String>,
+        /// Other names for the labels of the data, such as the checkpoint's.
+        #[serde(default, deserialize_with = "renamed")]
+        pub rename: BTreeMap<String, String>,
+        /// Scheme of tags that mark entities; IOB2 if absent.
+        pub scheme: Option<Scheme>,
+        /// The demo's premise-hypothesis pairs, or sentences with tags, made when needed; its splits are train, dev, matched and mismatched.
+        pub grammar: Option<Grammar>,
+        /// Format of the files.
+        pub format: Option<Format>,
+        /// Files, or folders of images, by the name of their split, relative to the data folder.
+        #[serde(default)]
+        pub splits: BTreeMap<String, SplitFile>,
+        /// A split that is taken out of another.
+        pub holdout: Option<Holdout>,
+    }
 }
 
 /// A split that is taken out of another; examples that share their first text stay together.
@@ -116,10 +78,37 @@ pub(crate) struct Holdout {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScoreSpec {
     /// `accuracy`, `f1` or `matthews`; of a model with one output `pearson` or `spearman`.
-    pub metric: ScoredBy,
+    #[serde(deserialize_with = "metric")]
+    pub metric: MetricName,
     /// The class that F1 looks for.
     #[serde(default, deserialize_with = "name")]
     pub positive: Option<String>,
+}
+
+impl ScoreSpec {
+    /// The metric, if it is of tags of words.
+    pub(super) fn of_tags(&self) -> Option<TextMetric> {
+        if let Some(Metric::Texts(metric)) = Metric::of(self.metric, None) { Some(metric) } else { None }
+    }
+
+    /// Returns true if the metric is a correlation of numbers, not of classes.
+    pub(super) fn is_of_values(&self) -> bool {
+        matches!(self.metric, MetricName::Pearson | MetricName::Spearman)
+    }
+
+    /// Returns true if the metric is for two classes.
+    pub(super) fn is_of_two(&self) -> bool {
+        matches!(self.metric, MetricName::F1 | MetricName::Matthews)
+    }
+}
+
+fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<MetricName, D::Error> {
+    const NAMES: [&str; 7] =
+        ["accuracy", "f1", "matthews", "pearson", "spearman", "entity-f1", "token-accuracy"];
+    let name = String::deserialize(from)?;
+    let metric = MetricName::ALL.into_iter().find(|metric| metric.name() == name);
+    let metric = metric.filter(|metric| NAMES.contains(&metric.name()));
+    metric.ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
 }
 
 /// The name of a class, which may be written as a number.
@@ -160,36 +149,15 @@ impl Spec for ClassificationSpec {
     }
 
     fn outline(&self) -> Outline<'_> {
-        let ClassificationData { train, dev, test, shifted, estimate, grammar, .. } = &self.data;
-        Outline {
-            checkpoint: self.checkpoint.as_ref(),
-            epochs: self.training.map(|training| training.epochs),
-            replicates: self.training.map_or(1, |training| training.replicates.get()),
-            dynamics: self.dynamics.as_ref(),
-            follows_relevance: self.score.metric.of_tags().is_none(),
-            functions: self.functions.as_ref(),
-            train,
-            dev,
-            test,
-            shifted: shifted.as_deref().or(grammar.map(|_| "mismatched")),
-            bad_rows: self.data.bad_rows,
-            estimate: estimate.as_ref().unwrap_or(train),
-            splits: self.data.split_names(),
-        }
+        let follows_relevance = self.score.of_tags().is_none();
+        Outline { follows_relevance, ..self.common_outline("mismatched", self.data.split_names()) }
     }
 
     fn validate(&self) -> Result<(), String> {
         let data = &self.data;
-        check_sources(
-            [data.grammar.is_some(), !data.splits.is_empty()],
-            [self.checkpoint.is_some(), self.model.is_some()],
-        )?;
-        self.data.validate()?;
+        self.validate_common(data.grammar.is_some())?;
+        data.validate()?;
         self.validate_score()?;
-        if let Some(dynamics) = &self.dynamics {
-            dynamics.validate(self.training.map(|training| training.epochs))?;
-        }
-        self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
         let (trained, of_images) = (self.training.is_some(), data.reads_images());
         check(&[
             ("[model] needs [training]: it is trained from scratch", self.model.is_none() || trained),
@@ -221,16 +189,8 @@ impl Spec for ClassificationSpec {
         ])?;
         if let Some(training) = &self.training {
             training.validate()?;
-            let known = data.split_names();
-            for (role, split) in [("train", &data.train), ("dev", &data.dev)] {
-                if !known.contains(split) {
-                    let known = quoted(&known);
-                    return Err(format!(
-                        "[training] needs a {role} split, but `{split}` is none of {known}: data.{role} names one, \
-                         data.holdout takes one out of another"
-                    ));
-                }
-            }
+            let roles = [&data.train, &data.dev];
+            check_roles(&data.split_names(), roles, ", data.holdout takes one out of another")?;
         }
         match &self.model {
             Some(model) => {
@@ -253,7 +213,7 @@ impl Spec for ClassificationSpec {
     }
 
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
-        read_split(&self.data, data, split, (self.score.metric, bad))
+        read_split(&self.data, data, split, (&self.score, bad))
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
@@ -285,15 +245,16 @@ impl Spec for ClassificationSpec {
 impl ClassificationSpec {
     /// The classes that the file names, in the order of the model's outputs, or its one output.
     pub(super) fn outputs(&self) -> Vec<String> {
-        match self.score.metric.correlation() {
-            Some(_) => vec![ClassifierConfig::one_output()],
-            None => self.data.labels.clone(),
+        if self.score.is_of_values() {
+            vec![ClassifierConfig::one_output()]
+        } else {
+            self.data.labels.clone()
         }
     }
 
     /// What the model classifies.
     pub(super) fn classified(&self) -> Classified {
-        match self.score.metric.of_tags() {
+        match self.score.of_tags() {
             Some(_) => Classified::Tokens,
             None if self.data.reads_images() => Classified::Images,
             None => Classified::Texts,
@@ -307,8 +268,8 @@ impl ClassificationSpec {
         if let Some(label) = positive.as_ref().filter(|label| !known(label)) {
             return Err(format!("score.positive is `{label}`, but data.labels are {}", quoted(labels)));
         }
-        let is_of_values = metric.correlation().is_some();
-        if metric.is_of_two() && !labels.is_empty() && labels.len() != 2 {
+        let is_of_values = self.score.is_of_values();
+        if self.score.is_of_two() && !labels.is_empty() && labels.len() != 2 {
             let classes = labels.len();
             return Err(format!(
                 "score.metric {} is for two classes, but data.labels are {classes}: use accuracy",
@@ -322,11 +283,11 @@ impl ClassificationSpec {
             ),
             (
                 "data.scheme is for score.metric entity-f1",
-                self.data.scheme.is_none() || *metric == ScoredBy::EntityF1,
+                self.data.scheme.is_none() || *metric == MetricName::EntityF1,
             ),
             (
                 "score.metric entity-f1 and token-accuracy are for data.grammar with phrases = true, which needs one of them",
-                self.data.grammar.is_none_or(|grammar| grammar.phrases == metric.of_tags().is_some()),
+                self.data.grammar.is_none_or(|grammar| grammar.phrases == self.score.of_tags().is_some()),
             ),
             (
                 "data.grammar has classes: score.metric must be accuracy",
@@ -334,9 +295,9 @@ impl ClassificationSpec {
             ),
             (
                 "score.metric f1 needs score.positive, the class that it looks for",
-                *metric != ScoredBy::F1 || positive.is_some(),
+                *metric != MetricName::F1 || positive.is_some(),
             ),
-            ("score.positive is for score.metric f1", *metric == ScoredBy::F1 || positive.is_none()),
+            ("score.positive is for score.metric f1", *metric == MetricName::F1 || positive.is_none()),
         ])
     }
 }
@@ -344,13 +305,13 @@ impl ClassificationSpec {
 impl ClassificationData {
     fn validate(&self) -> Result<(), String> {
         let sizes = self.grammar.map_or([0; 4], |g| [g.train, g.dev, g.matched, g.mismatched]);
-        check_split_names(self.splits.keys().chain(self.holdout.iter().map(|holdout| &holdout.name)))?;
+        check_split_names(self.holdout.iter().map(|holdout| &holdout.name))?;
+        check_sizes(&sizes)?;
         let distinct: BTreeSet<&String> = self.labels.iter().collect();
         let plain = self.splits.values().any(|file| matches!(file, SplitFile::Plain(_)));
         let is_images = |file: &SplitFile| matches!(file, SplitFile::Images(_));
         let of_images = self.splits.values().filter(|file| is_images(file)).count();
         check(&[
-            ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
             ("data.labels names a class twice", distinct.len() == self.labels.len()),
             ("data.labels must name at least two classes", self.labels.len() != 1),
             (

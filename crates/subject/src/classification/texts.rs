@@ -1,5 +1,5 @@
 //! Texts or images of a split as a classifier reads them, with their classes or values, or with the classes of their words.
-use core_masking::classifier::{Inputs, LabelledBatch};
+use core_masking::classifier::LabelledBatch;
 use core_masking::loss::UNLABELLED;
 use core_masking::{Classifier, GatedModel, to_vec};
 use corpus::classifier_tokenizer::ClassifierTokenizer;
@@ -8,7 +8,7 @@ use stats::text::TextMetric;
 use stats::{Cell, Cells};
 use tch::Tensor;
 
-use super::reader::{Read, Reader};
+use super::reader::Read;
 use crate::error::Error;
 
 /// Tokens that are classified together, padding included: enough for whole matrix products, few enough that what a
@@ -27,7 +27,7 @@ pub(super) enum Answer {
 /// A split as a classifier reads it.
 #[derive(Debug)]
 pub(crate) struct Texts {
-    read: Read,
+    pub(super) read: Read,
     /// The right answer to each example.
     pub(super) answers: Vec<Answer>,
     tags: Option<Tags>,
@@ -49,16 +49,7 @@ struct Tags {
 const UNSEEN: &str = "-";
 
 impl Texts {
-    /// # Errors
-    /// If a text cannot be encoded, or an image cannot be read.
-    pub(super) fn encode(reader: &Reader, examples: &[Example], answers: Vec<Answer>) -> Result<Self, Error> {
-        Ok(Self::new(reader.read(examples)?, answers))
-    }
-
-    /// [`encode`](Self::encode) for words with tags. Words that the model does not see are outside of entities and never right; their number is reported.
-    ///
-    /// # Errors
-    /// If a text cannot be encoded.
+    /// Words with tags. Words that the model does not see are outside of entities and never right; their number is reported.
     pub(super) fn encode_words(
         tokenizer: &ClassifierTokenizer,
         (examples, split): (&[Example], &str),
@@ -86,15 +77,6 @@ impl Texts {
         Self { read, answers, tags: None }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.read.len()
-    }
-
-    /// Returns true if the tokeniser knows a word of some text, and for images.
-    pub(super) fn are_known_to(&self, reader: &Reader) -> bool {
-        self.read.is_known_to(reader)
-    }
-
     /// Tokens of a text, or positions of an image.
     pub(super) fn tokens(&self, row: usize) -> usize {
         self.read.positions(row)
@@ -102,7 +84,7 @@ impl Texts {
 
     /// Tokens of each text, or positions of each image.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
-        (0..self.len()).map(|row| self.tokens(row))
+        (0..self.read.len()).map(|row| self.tokens(row))
     }
 
     /// Answers of a model to these texts: one each, or one for each word that it sees.
@@ -111,14 +93,9 @@ impl Texts {
         self.tags.as_ref().map_or(rows.len(), of_words)
     }
 
-    /// These examples as tensors.
-    pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<Inputs, Error> {
-        self.read.batch(model, rows)
-    }
-
     /// These examples with their classes or values, or with the classes of their tokens.
     pub(super) fn labelled_batch(&self, model: &Classifier, rows: &[usize]) -> Result<LabelledBatch, Error> {
-        let inputs = self.batch(model, rows)?;
+        let inputs = self.read.batch(model, rows)?;
         let labels = match &self.tags {
             Some(tags) => self.token_labels(tags, rows, inputs.size()[1]),
             None => {
@@ -177,9 +154,6 @@ impl Answer {
 }
 
 /// What is stored of these texts; `logits`: `[batch, labels]`, or `[batch, position, labels]`.
-///
-/// # Errors
-/// If a logit is NaN or infinite.
 pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result<Vec<Cells>, Error> {
     let outcome = |(&row, answer): (&usize, Answer)| texts.outcome(row, &answer);
     Ok(rows.iter().zip(predictions(logits)?).map(outcome).collect())

@@ -7,8 +7,8 @@ use corpus::images::ImageProcessor;
 use corpus::labelled::Example;
 use serde_json::json;
 use stats::Metric;
-use tch::{Device, Kind};
-use training::{AdamSettings, Machine, Recipe};
+use tch::Kind;
+use training::{Machine, Recipe};
 
 use super::objective::FineTuningObjective;
 use super::outputs::metric;
@@ -19,7 +19,7 @@ use super::{Classification, encode};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
-use crate::train::{TOKENIZER, Trained};
+use crate::train::{Load, TOKENIZER, Trained};
 
 /// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
 pub(super) const BETAS: [f64; 2] = [0.9, 0.999];
@@ -29,6 +29,7 @@ impl Trained for Classification {
     type Tokenizer = Reader;
     type Objective = FineTuningObjective;
 
+    const LOAD: Load<Classifier> = Classifier::load;
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training", "labels", "score"];
 
     fn recipe(spec: &ClassificationSpec) -> Result<Option<Recipe>, Error> {
@@ -40,19 +41,13 @@ impl Trained for Classification {
             _ => "cross-entropy, nats per text",
         };
         let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
-        Ok(Some(Recipe {
-            settings: json!({
-                "grammar": data.grammar, "files": files, "format": data.format, "holdout": data.holdout,
-                "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
-                "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
-            }),
-            curve: format!("{loss}; dev_score: {}", score.metric.name()),
-            seed: settings.seed,
-            epochs: settings.epochs,
-            clip_norm: settings.clip_norm,
-            adam: AdamSettings { betas: BETAS, epsilon: EPSILON, weight_decay: settings.weight_decay },
-            keep: settings.keep,
-        }))
+        let described = json!({
+            "grammar": data.grammar, "files": files, "format": data.format, "holdout": data.holdout,
+            "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
+            "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
+        });
+        let curve = format!("{loss}; dev_score: {}", score.metric);
+        Ok(Some(settings.recipe((described, curve), (BETAS, EPSILON), settings.keep)))
     }
 
     fn tokenizer_file(spec: &ClassificationSpec) -> &'static str {
@@ -90,7 +85,7 @@ impl Trained for Classification {
         (split, examples): (&str, &Vec<Example>),
         _quiet: bool,
     ) -> Result<Texts, Error> {
-        encode(tokenizer, (examples, split), (&spec.outputs(), spec.score.metric.of_tags()))
+        encode(tokenizer, (examples, split), (&spec.outputs(), spec.score.of_tags()))
     }
 
     fn objective(file: &SubjectFile<Self>) -> Result<FineTuningObjective, Error> {
@@ -123,16 +118,13 @@ impl Trained for Classification {
                 Ok(pretrained.model)
             }
             (None, Some(model)) => {
-                let config =
-                    model.config(spec.tokenizer, (labels, spec.classified()), tokenizer.vocabulary_size());
+                let texts = tokenizer.tokenizer();
+                let vocabulary = texts.map_or(1, ClassifierTokenizer::vocabulary_size); // images have none
+                let config = model.config(spec.tokenizer, (labels, spec.classified()), vocabulary);
                 Ok(model.open_heads.of_model(Classifier::random(config, seed, options)?)?)
             }
             (None, None) => Err(Error::not_trained(&file.name)),
         }
-    }
-
-    fn load_model(folder: &Path, device: Device) -> Result<Classifier, core_masking::Error> {
-        Classifier::load(folder, (Kind::Float, device))
     }
 }
 

@@ -13,8 +13,8 @@ use training::{Progress, stop};
 use crate::error::Error;
 use crate::models::Models;
 
+pub(crate) use groups::neighbours;
 use groups::{Work, computed_layers, most_together, rounds};
-pub(crate) use groups::{by_lowest_layer, neighbours};
 pub(crate) use memory::{Layers, Need, Purpose};
 pub(crate) use plan::Plan;
 
@@ -27,10 +27,12 @@ pub(crate) trait Scorer: Sync {
     type Segment: Send;
 
     /// True if only the layers from the lowest masked head on are computed again for each head set.
-    const SHARES_LOWER_LAYERS: bool;
+    const SHARES_LOWER_LAYERS: bool = true;
 
     /// Neighbours in `sets` that are evaluated together, of which `most` are rows of one batch; the intact model alone.
-    fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>>;
+    fn groups(sets: &[HeadSet], _most: usize) -> Vec<Range<usize>> {
+        groups::by_lowest_layer(sets)
+    }
 
     /// Results of the segments of a batch under each set, and the prefix for the next sets and this batch.
     fn score(

@@ -16,6 +16,9 @@ use crate::error::Error;
 /// Labels of rows without an answer, as benchmarks write them.
 const NO_LABELS: [&str; 2] = ["-", "-1"];
 
+/// The metric of classes, with a line on others.
+const OF_CLASSES: (&str, &str) = ("accuracy", "f1 and matthews are alternatives");
+
 /// Distinct values up to which a column without a known name may be one of classes.
 const MOST_CLASSES: usize = 200;
 
@@ -48,25 +51,16 @@ pub(super) fn describe(
         label.values().into_iter().filter(|value| !skipped.contains(value)).collect();
     let order = Order::find(classes, &values, known, label, &file.path)?;
 
-    toml.model("classification", model, file);
-    toml.section("data");
-    if let Some(order) = &order {
-        order.write(toml, classes);
-    }
     let because = match skipped[..] {
         [] => columns.because.clone(),
         _ => Because::Assumed(format!("rows with the label {} have no answer", skipped.join(" or "))),
     };
-    toml.raw("format", &columns.format(&table, &skipped), because);
+    let format = Some((columns.format(&table, &skipped), because));
     let metrics = match classes {
         Classes::Value => ("pearson", "spearman is the alternative"),
-        _ => ("accuracy", "f1 and matthews are alternatives"),
+        _ => OF_CLASSES,
     };
-    finish(toml, metrics, &splits)?;
-    if *classes == Classes::OfData {
-        fine_tuning(toml, &splits)?;
-    }
-    Ok(order.filter(|order| order.is_assumed).map(|order| order.labels))
+    write(toml, (model, classes), (order, format), metrics, &splits)
 }
 
 /// Describes a classifier of images, whose folders have the names of the classes.
@@ -83,12 +77,26 @@ fn of_images(
     let cells = examples.into_iter().map(|example| example.label).collect();
     let folders = TableColumn { column: Column::Name("folders".to_owned()), cells };
     let order = Order::find(classes, &folders.values(), known, &folders, &file.path)?;
-    toml.model("classification", model, file);
+    write(toml, (model, classes), (order, None), OF_CLASSES, splits)
+}
+
+/// Writes what was found; returns the classes if their order was assumed.
+fn write(
+    toml: &mut TomlText,
+    (model, classes): (&InitialModel, &Classes),
+    (order, format): (Option<Order>, Option<(String, Because)>),
+    metrics: (&str, &str),
+    splits: &Splits,
+) -> Result<Option<Vec<String>>, Error> {
+    toml.model("classification", model, one(splits.test())?);
     toml.section("data");
     if let Some(order) = &order {
         order.write(toml, classes);
     }
-    finish(toml, ("accuracy", "f1 and matthews are alternatives"), splits)?;
+    if let Some((format, because)) = format {
+        toml.raw("format", &format, because);
+    }
+    finish(toml, metrics, splits)?;
     if *classes == Classes::OfData {
         fine_tuning(toml, splits)?;
     }
@@ -201,8 +209,8 @@ impl<'a> Columns<'a> {
             })?,
         };
         let (text, pair, because) = Self::texts(table, file, label, known)?;
-        let is_usual =
-            known.label.is_some() || roles::LABELS.iter().any(|name| label.name().eq_ignore_ascii_case(name));
+        let is_usual = known.label.is_some()
+            || roles::LABELS.split(' ').any(|name| label.name().eq_ignore_ascii_case(name));
         let because = match because {
             Because::Found(_) if !is_usual => {
                 Because::Assumed(format!("column {} has the classes, by its values", label.name()))
@@ -279,7 +287,7 @@ fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
                 }
             }
     };
-    let named = || roles::LABELS.iter().filter_map(|name| roles::named(table, name));
+    let named = || roles::LABELS.split(' ').filter_map(|name| roles::named(table, name));
     let is_short = |column: &&TableColumn| column.values().len() <= MOST_CLASSES;
     let by_content = || table.columns.iter().rev().find(fits);
     named().find(fits).or_else(|| named().find(is_short)).or_else(by_content).or_else(|| named().next())

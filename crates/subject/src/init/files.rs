@@ -42,21 +42,9 @@ impl DataFile {
 }
 
 /// Endings and beginnings of files in folders of data that are no data.
-const NO_DATA: [&[&str]; 2] = [
-    &[
-        ".md",
-        ".py",
-        ".yaml",
-        ".yml",
-        ".cff",
-        ".lock",
-        ".sh",
-        "_info.json",
-        "_infos.json",
-        "_dict.json",
-        "state.json",
-    ],
-    &["readme", "license", "changelog"],
+const NO_DATA: [&str; 2] = [
+    ".md .py .yaml .yml .cff .lock .sh _info.json _infos.json _dict.json state.json",
+    "readme license changelog",
 ];
 
 /// The files of each split.
@@ -182,8 +170,8 @@ fn is_data(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let [endings, beginnings] = NO_DATA;
     !name.starts_with('.')
-        && !endings.iter().any(|ending| name.ends_with(ending))
-        && !beginnings.iter().any(|beginning| name.starts_with(beginning))
+        && !endings.split(' ').any(|ending| name.ends_with(ending))
+        && !beginnings.split(' ').any(|beginning| name.starts_with(beginning))
 }
 
 /// The split that the name of a file means; the whole path is not asked, since folders have names of data sets.

@@ -7,38 +7,12 @@ use super::ask;
 use crate::error::Error;
 
 /// Names that columns of texts have, the most telling first.
-pub(super) const TEXTS: &[&str] = &[
-    "text",
-    "sentence",
-    "review",
-    "content",
-    "document",
-    "comment",
-    "tweet",
-    "body",
-    "utterance",
-    "message",
-    "title",
-];
+pub(super) const TEXTS: &str =
+    "text sentence review content document comment tweet body utterance message title";
 
 /// Names that columns of classes have.
-pub(super) const LABELS: &[&str] = &[
-    "label",
-    "labels",
-    "gold_label",
-    "class",
-    "category",
-    "sentiment",
-    "target",
-    "verdict",
-    "intent",
-    "topic",
-    "emotion",
-    "stance",
-    "score",
-    "rating",
-    "stars",
-];
+pub(super) const LABELS: &str = "label labels gold_label class category sentiment target verdict intent topic emotion \
+    stance score rating stars";
 
 /// Names that the columns of two texts have.
 pub(super) const PAIRS: &[[&str; 2]] = &[
@@ -87,8 +61,8 @@ pub(super) fn told<'a>(table: &'a Table, file: &Path, name: &str) -> Result<&'a 
 }
 
 /// The first column that has one of these names.
-pub(super) fn by_name<'a>(table: &'a Table, names: &[&str]) -> Option<&'a TableColumn> {
-    names.iter().find_map(|name| named(table, name))
+pub(super) fn by_name<'a>(table: &'a Table, names: &str) -> Option<&'a TableColumn> {
+    names.split(' ').find_map(|name| named(table, name))
 }
 
 /// The first two columns that have one of these pairs of names.

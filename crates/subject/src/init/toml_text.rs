@@ -97,14 +97,8 @@ pub(super) fn column(column: &Column) -> String {
 }
 
 /// A kind of rows as TOML writes it.
-pub(super) fn kind(kind: RowKind) -> &'static str {
-    match kind {
-        RowKind::Csv => "\"csv\"",
-        RowKind::Tsv => "\"tsv\"",
-        RowKind::Jsonl => "\"jsonl\"",
-        RowKind::Parquet => "\"parquet\"",
-        RowKind::Arrow => "\"arrow\"",
-    }
+pub(super) fn kind(kind: RowKind) -> String {
+    serde_json::json!(kind).to_string()
 }
 
 /// A path as TOML writes it.

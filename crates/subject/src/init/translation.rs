@@ -19,29 +19,9 @@ const SUMMARY: f64 = 0.5;
 const LANGUAGES: [(&str, &str); 4] =
     [("en", "English"), ("de", "German"), ("fr", "French"), ("ro", "Romanian")];
 
-/// Three-letter codes of languages, with which NLLB's begin, by those of two letters.
-const THREE_LETTERS: [(&str, &str); 20] = [
-    ("ar", "arb"),
-    ("cs", "ces"),
-    ("da", "dan"),
-    ("de", "deu"),
-    ("en", "eng"),
-    ("es", "spa"),
-    ("fi", "fin"),
-    ("fr", "fra"),
-    ("hi", "hin"),
-    ("it", "ita"),
-    ("ja", "jpn"),
-    ("ko", "kor"),
-    ("nl", "nld"),
-    ("pl", "pol"),
-    ("pt", "por"),
-    ("ro", "ron"),
-    ("ru", "rus"),
-    ("sv", "swe"),
-    ("tr", "tur"),
-    ("zh", "zho"),
-];
+/// Two-letter codes of languages, each with that of three letters with which NLLB's begin.
+const CODES: &str = "ar arb, cs ces, da dan, de deu, en eng, es spa, fi fin, fr fra, hi hin, it ita, \
+    ja jpn, ko kor, nl nld, pl pol, pt por, ro ron, ru rus, sv swe, tr tur, zh zho";
 
 /// Families whose tokenizers need codes of languages.
 const WITH_CODES: [&str; 2] = ["mbart", "m2m_100"];
@@ -283,7 +263,8 @@ fn languages(
 /// The code of a language among those of a tokenizer.
 fn code(codes: &[String], language: &str) -> Option<String> {
     let language = language.to_lowercase();
-    let long = THREE_LETTERS.iter().find(|(short, _)| *short == language).map(|(_, long)| *long);
+    let mut pairs = CODES.split(", ").filter_map(|pair| pair.split_once(' '));
+    let long = pairs.find(|(short, _)| *short == language).map(|(_, long)| long);
     let is_of = |code: &&String| {
         let code = code.trim_matches('_');
         let begin = code.split('_').next().unwrap_or_default();

@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 use training::Precision;
 
 use super::rows::{Choosing, Rows, Windowing};
-use super::scorer::{Predictions, scores};
+use super::scorer::scores;
 use super::spec::WindowSpec;
 use crate::evaluation::{Request, Scorer};
 use crate::models::Models;
@@ -122,7 +122,7 @@ fn tasks_are_scored_as_by_the_harness() {
             }
             let plain = rows(ChoiceRule::Acc);
             let units: Vec<usize> = (0..plain.units()).collect();
-            let found = scores(&plain, &models.exact, &units).unwrap();
+            let found = scores(&models.exact, &plain, &units).unwrap();
             assert_eq!(found.len(), known.scores.len(), "{task}");
             for (found, known) in found.iter().flatten().zip(known.scores.iter().flatten()) {
                 assert!((found - known).abs() < 1e-4, "{name}, {task}: {found}, but the harness has {known}");
@@ -137,9 +137,9 @@ fn tasks_are_scored_as_by_the_harness() {
                     sets_per_batch: 1,
                     replacement: None,
                 };
-                let (found, _) = Predictions { rows: &rows }.score(&models, &request, None).unwrap();
+                let (found, _) = (&rows).score(&models, &request, None).unwrap();
                 let pairs = found[0].iter().zip(questions);
-                let right = pairs.filter(|(found, question)| found.choice() == question.answer).count();
+                let right = pairs.filter(|(found, question)| **found as usize == question.answer).count();
                 assert_eq!(right as f64 / units.len() as f64, known, "{name}, {task}, {}", rule.name());
             }
         }

@@ -1,5 +1,4 @@
 //! Language modelling: nats per token of documents, and choices between continuations.
-mod data;
 #[cfg(test)]
 mod harness_tests;
 pub(crate) mod memory;
@@ -36,9 +35,8 @@ use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
 use crate::reading::{Input, Reading, Vocabulary, check_length};
 use crate::subject_file::SubjectFile;
-use crate::task::{PredictedBy, Task};
+use crate::task::{PredictedBy, Sizes, Task, Timed};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
-use scorer::{Found, Predictions};
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
 
 /// Tokeniser, windows and rule of choices of a language model.
@@ -57,8 +55,7 @@ impl Task for LanguageModelling {
     type Model = LanguageModel;
     type Prepared = Rows;
     type Encoded = Rows;
-    type Batch = PredictionBatch;
-    type Scorer<'a> = Predictions<'a>;
+    type Scorer<'a> = &'a Rows;
 
     const FILES: &'static [&'static str] = &[
         "config.json",
@@ -146,57 +143,46 @@ impl Task for LanguageModelling {
         self.encode(model, &texts, split)
     }
 
-    fn count(rows: &Rows) -> usize {
-        match &rows.segments {
-            SegmentsOf::Documents { words } => words.len(),
-            SegmentsOf::Questions { answers, .. } => answers.len(),
+    fn sizes(rows: &Rows) -> Sizes {
+        let lengths: Vec<usize> = rows.lengths().collect();
+        let units = || (0..rows.units()).map(|unit| &lengths[rows.unit(unit)]);
+        Sizes {
+            count: match &rows.segments {
+                SegmentsOf::Documents { words } => words.len(),
+                SegmentsOf::Questions { answers, .. } => answers.len(),
+            },
+            texts: rows.len(),
+            tokens: units().map(|rows| rows.iter().sum()).collect(),
+            in_memory: rows.padded().collect(),
+            of_text: units().map(|rows| rows.iter().copied().max().unwrap_or(0)).collect(),
         }
-    }
-
-    fn lengths(rows: &Rows) -> Vec<usize> {
-        let lengths: Vec<usize> = rows.lengths().collect();
-        (0..rows.units()).map(|unit| lengths[rows.unit(unit)].iter().sum()).collect()
-    }
-
-    fn scored_lengths(rows: &Rows) -> Vec<usize> {
-        rows.padded().collect()
-    }
-
-    fn text_lengths(rows: &Rows) -> Vec<usize> {
-        let lengths: Vec<usize> = rows.lengths().collect();
-        let longest = |unit| lengths[rows.unit(unit)].iter().copied().max().unwrap_or(0);
-        (0..rows.units()).map(longest).collect()
-    }
-
-    fn texts(rows: &Rows) -> usize {
-        rows.len()
     }
 
     fn need<'a>(&'a self, models: &'a Models<LanguageModel>, purpose: Purpose<'a>) -> Need<'a> {
         memory::need(models.exact.config(), models.sizes(), purpose)
     }
 
-    fn scorer<'a>(&'a self, rows: &'a Rows) -> Predictions<'a> {
-        Predictions { rows }
+    fn scorer<'a>(&'a self, rows: &'a Rows) -> &'a Rows {
+        rows
     }
 
-    fn segments(&self, rows: &Rows, found: Vec<Found>) -> Result<Segments, Error> {
+    fn segments(&self, rows: &Rows, found: Vec<f64>) -> Result<Segments, Error> {
         match &rows.segments {
             SegmentsOf::Documents { words } => {
                 let mut sums = vec![(0.0, 0_u32); words.len()];
                 for (row, found) in found.into_iter().enumerate() {
                     let (sum, tokens) = &mut sums[rows.segment(row)];
-                    *sum += found.value();
+                    *sum += found;
                     *tokens += rows.predictions(row) as u32;
                 }
                 let document = |((nats, tokens), &words)| Ok(NatsStatistics::new(nats, tokens, words)?);
                 Ok(Segments::Nats(sums.into_iter().zip(words).map(document).collect::<Result<_, Error>>()?))
             }
             SegmentsOf::Questions { rule: ChoiceRule::LogOdds, .. } => {
-                Ok(Segments::log_odds(found.into_iter().map(|found| found.value() as f32)))
+                Ok(Segments::log_odds(found.into_iter().map(|found| found as f32)))
             }
             SegmentsOf::Questions { answers, .. } => {
-                let outcome = |(found, &gold): (Found, _)| Outcome { gold, predicted: found.choice() };
+                let outcome = |(found, &gold): (f64, _)| Outcome { gold, predicted: found as usize };
                 let outcomes = found.into_iter().zip(answers).map(outcome).collect();
                 Ok(Segments::Classes(outcomes, ClassificationMetric::Accuracy))
             }
@@ -231,7 +217,7 @@ impl Task for LanguageModelling {
         rows.has_contrasts()
     }
 
-    fn predicts(&self, rows: &Rows) -> Option<PredictedBy> {
+    fn predicts(&self, rows: &Rows) -> Option<PredictedBy<Self>> {
         if rows.has_targets() {
             return None; // losses are nats, but a target is right or wrong
         }
@@ -240,17 +226,8 @@ impl Task for LanguageModelling {
                 PredictedBy::Losses((0..rows.len()).map(|row| rows.segment(row)).collect())
             }
             SegmentsOf::Questions { rule: ChoiceRule::LogOdds, .. } => PredictedBy::LogOdds,
-            SegmentsOf::Questions { .. } => PredictedBy::Decisions,
+            SegmentsOf::Questions { .. } => PredictedBy::Decisions(scorer::scores),
         })
-    }
-
-    fn scores(
-        &self,
-        model: &LanguageModel,
-        rows: &Rows,
-        questions: &[usize],
-    ) -> Result<Vec<Vec<f64>>, Error> {
-        scorer::scores(rows, model, questions)
     }
 
     fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
@@ -274,17 +251,21 @@ impl Task for LanguageModelling {
         Ok(units.iter().map(of_unit).collect())
     }
 
-    fn batch(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
-        rows.batch(model, &rows.of_units(batch))
-    }
-
-    fn pass(&self, model: &LanguageModel, batch: &PredictionBatch, open: &Gates) -> Result<u64, Error> {
-        let nats = no_grad(|| model.prediction_nats(batch, open, &ModelDropout::OFF));
-        // waits for a GPU
-        if nats.isfinite().all().int64_value(&[]) == 0 {
-            return Err(Error::not_finite());
-        }
-        Ok(model.multiply_adds(batch))
+    fn pass<'a>(
+        &'a self,
+        model: &'a LanguageModel,
+        rows: &Rows,
+        units: &[usize],
+    ) -> Result<Timed<'a>, Error> {
+        let batch = rows.batch(model, &rows.of_units(units))?;
+        Ok(Box::new(move |open| {
+            let nats = no_grad(|| model.prediction_nats(&batch, open, &ModelDropout::OFF));
+            // waits for a GPU
+            if nats.isfinite().all().int64_value(&[]) == 0 {
+                return Err(Error::not_finite());
+            }
+            Ok(model.multiply_adds(&batch))
+        }))
     }
 
     fn continue_by(

@@ -1,14 +1,11 @@
 //! The size of a language model that is trained from scratch, its tokeniser, and how it is trained.
-use std::num::NonZeroUsize;
-
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, LanguageOptions, TokenIds};
 use core_masking::{Activation, LanguageConfig, ModelConfig};
 use serde::{Deserialize, Serialize};
 use training::Keep;
 
-use crate::open_heads::OpenHeads;
-use crate::spec::check_training;
+use crate::spec::{check_training, section};
 use corpus::splits::check;
 
 /// Families that can be trained from scratch.
@@ -21,37 +18,26 @@ pub(crate) enum FamilyName {
     Llama,
 }
 
-/// Size of a language model.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DecoderSpec {
-    /// `gpt2` or `llama`.
-    pub family: FamilyName,
-    /// Layers.
-    pub layers: usize,
-    /// Heads in each layer.
-    pub heads: usize,
-    /// The heads that the model has, of those that its layers have room for; all if absent.
-    #[serde(default, skip_serializing_if = "OpenHeads::is_all")]
-    pub open_heads: OpenHeads,
-    /// Keys and values in each layer, which heads share in groups; as many as heads if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_value_heads: Option<usize>,
-    /// Width of the residual stream.
-    pub d_model: i64,
-    /// Width of the feed-forward blocks.
-    pub d_ff: i64,
-    /// The longest text, in tokens.
-    pub positions: i64,
-    /// Dropout: everywhere in GPT-2, on attention weights in Llama.
-    #[serde(default)]
-    pub dropout: f64,
-    /// True if the output layer is the embedding table.
-    #[serde(default = "tied")]
-    pub tied: bool,
-    /// Deviation of initial weights.
-    #[serde(default = "crate::spec::initializer_range")]
-    pub initializer_range: f64,
+section! {
+    /// Size of a language model.
+    model DecoderSpec {
+        /// `gpt2` or `llama`.
+        pub family: FamilyName,
+        /// Keys and values in each layer, which heads share in groups; as many as heads if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub key_value_heads: Option<usize>,
+        /// The longest text, in tokens.
+        pub positions: i64,
+        /// Dropout: everywhere in GPT-2, on attention weights in Llama.
+        #[serde(default)]
+        pub dropout: f64,
+        /// True if the output layer is the embedding table.
+        #[serde(default = "tied")]
+        pub tied: bool,
+        /// Deviation of initial weights.
+        #[serde(default = "crate::spec::initializer_range")]
+        pub initializer_range: f64,
+    }
 }
 
 fn tied() -> bool {
@@ -79,43 +65,36 @@ pub(crate) enum TokenKind {
     Characters,
 }
 
-/// AdamW with linear warm-up and cosine decay.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PretrainingSpec {
-    /// Seed of new weights, batches and dropout.
-    pub seed: u64,
-    /// Number of models that are trained, each from a seed of its own; no weight depends on it.
-    #[serde(default = "crate::spec::one", skip_serializing)]
-    pub replicates: NonZeroUsize,
-    /// Passes over the training split; with `steps`, a pass is that many updates.
-    pub epochs: usize,
-    /// Tokens of a batch of whole documents, padding included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch_tokens: Option<usize>,
-    /// Instead of documents, stretches of text that begin anywhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocks: Option<BlockSpec>,
-    /// Learning rate at the end of the warm-up.
-    pub learning_rate: f64,
-    /// Steps in which the learning rate rises.
-    #[serde(default)]
-    pub warmup_steps: usize,
-    /// The learning rate after the last step, as a share of the greatest.
-    #[serde(default = "final_share")]
-    pub final_share: f64,
-    /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
-    #[serde(default = "weight_decay")]
-    pub weight_decay: f64,
-    /// Decay rates of Adam's moments.
-    #[serde(default = "adam_betas")]
-    pub adam_betas: [f64; 2],
-    /// Greatest l2 norm of the gradient of all weights together.
-    #[serde(default = "crate::spec::clip_norm")]
-    pub clip_norm: f64,
-    /// The epoch that becomes the model: `best` on the development split, or `last`.
-    #[serde(default = "keep")]
-    pub keep: Keep,
+section! {
+    /// AdamW with linear warm-up and cosine decay.
+    training PretrainingSpec {
+        /// Tokens of a batch of whole documents, padding included.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub batch_tokens: Option<usize>,
+        /// Instead of documents, stretches of text that begin anywhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub blocks: Option<BlockSpec>,
+        /// Learning rate at the end of the warm-up.
+        pub learning_rate: f64,
+        /// Steps in which the learning rate rises.
+        #[serde(default)]
+        pub warmup_steps: usize,
+        /// The learning rate after the last step, as a share of the greatest.
+        #[serde(default = "final_share")]
+        pub final_share: f64,
+        /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
+        #[serde(default = "weight_decay")]
+        pub weight_decay: f64,
+        /// Decay rates of Adam's moments.
+        #[serde(default = "adam_betas")]
+        pub adam_betas: [f64; 2],
+        /// Greatest l2 norm of the gradient of all weights together.
+        #[serde(default = "crate::spec::clip_norm")]
+        pub clip_norm: f64,
+        /// The epoch that becomes the model: `best` on the development split, or `last`.
+        #[serde(default = "keep")]
+        pub keep: Keep,
+    }
 }
 
 /// Stretches of text that begin anywhere, as in nanoGPT.

@@ -73,9 +73,6 @@ impl Windowing {
     /// Windows as the file asks for them, or as long as the model can and without overlap.
     ///
     /// - `begin`: the symbol that texts begin with
-    ///
-    /// # Errors
-    /// If windows are longer than the model's positions.
     pub(super) fn of(spec: &WindowSpec, positions: i64, begin: Option<u32>) -> Result<Self, Error> {
         let positions = usize::try_from(positions).unwrap_or(usize::MAX);
         let length = spec.length.unwrap_or(positions);
@@ -186,9 +183,6 @@ impl Rows {
     }
 
     /// A row for each stretch of `block` predictions in the documents, which follow each other: to be drawn from in training.
-    ///
-    /// # Errors
-    /// If a document holds what the tokeniser cannot encode, or there are fewer tokens.
     pub(super) fn of_blocks(
         tokenizer: &LanguageTokenizer,
         documents: &[Document],
@@ -321,18 +315,12 @@ impl Rows {
     }
 
     /// These rows as tensors.
-    ///
-    /// # Errors
-    /// If a token is beyond the model's vocabulary.
     pub(super) fn batch(&self, model: &LanguageModel, rows: &[usize]) -> Result<PredictionBatch, Error> {
         let window = |&row: &usize| Window { tokens: self.tokens(row), context: self.rows[row].context };
         Ok(model.batch(&rows.iter().map(window).collect::<Vec<_>>())?)
     }
 
     /// These units with what their losses are made of: their nats, or, of questions with several answers, the choice.
-    ///
-    /// # Errors
-    /// As for [`batch`](Self::batch).
     pub(super) fn examples(&self, model: &LanguageModel, units: &[usize]) -> Result<PredictionBatch, Error> {
         let rows = self.of_units(units);
         let mut batch = self.batch(model, &rows)?;

@@ -1,47 +1,13 @@
 //! Texts that are predicted under many head sets.
-use std::ops::Range;
-
 use core_masking::{HeadSet, LanguageModel, Replacement, Trunk, to_vec};
 use corpus::splits::language::ChoiceRule;
 use tch::{Kind, Tensor, no_grad};
 
 use super::rows::{Rows, SegmentsOf};
 use crate::error::Error;
-use crate::evaluation::{BySet, Request, Scorer, by_lowest_layer};
+use crate::evaluation::{BySet, Request, Scorer};
 use crate::first_order::log_odds;
 use crate::models::Models;
-
-/// A split that is predicted.
-pub(crate) struct Predictions<'a> {
-    pub(super) rows: &'a Rows,
-}
-
-/// Result of a unit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Found {
-    /// Of a row of a document its nats, summed over its predictions; of a question the log-odds of the right choice.
-    Value(f64),
-    /// Of a question: the place of the choice that the model finds most probable; of a single one 0 if it is what greedy search finds.
-    Choice(usize),
-}
-
-impl Found {
-    /// Nats of a row of a document, or log-odds of a question.
-    pub(super) fn value(self) -> f64 {
-        match self {
-            Self::Value(value) => value,
-            Self::Choice(_) => unreachable!("a decision has no value"),
-        }
-    }
-
-    /// The choice at a question.
-    pub(super) fn choice(self) -> usize {
-        match self {
-            Self::Choice(choice) => choice,
-            Self::Value(_) => unreachable!("a value is not a decision"),
-        }
-    }
-}
 
 /// The place of the best score; of equal ones the first.
 fn best(scores: &[f64]) -> usize {
@@ -56,8 +22,8 @@ fn best(scores: &[f64]) -> usize {
 
 /// The scores of the choices of these questions with all heads.
 pub(super) fn scores(
-    rows: &Rows,
     model: &LanguageModel,
+    rows: &Rows,
     questions: &[usize],
 ) -> Result<Vec<Vec<f64>>, Error> {
     let batch = rows.batch(model, &rows.of_units(questions))?;
@@ -88,15 +54,11 @@ fn finite(nats: &Tensor) -> Result<Vec<f64>, Error> {
     if nats.iter().all(|nats| nats.is_finite()) { Ok(nats) } else { Err(Error::not_finite()) }
 }
 
-impl Scorer for Predictions<'_> {
+impl Scorer for &Rows {
     type Model = LanguageModel;
-    type Segment = Found;
-
-    const SHARES_LOWER_LAYERS: bool = true;
-
-    fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
-        by_lowest_layer(sets)
-    }
+    /// Of a row of a document its nats, summed over its predictions; of a question the log-odds of the right choice, or the place of
+    /// the one that the model finds most probable; of a single choice 0 if it is what greedy search finds.
+    type Segment = f64;
 
     /// Results of the units of a batch under each set.
     fn score(
@@ -104,39 +66,29 @@ impl Scorer for Predictions<'_> {
         models: &Models<LanguageModel>,
         request: &Request<'_>,
         left: Option<Trunk>,
-    ) -> Result<(BySet<Found>, Trunk), Error> {
+    ) -> Result<(BySet<f64>, Trunk), Error> {
         let model = models.quickest();
-        let mut batch = self.rows.batch(model, &self.rows.of_units(request.rows))?;
-        batch.shortfalls = self.rows.has_targets();
-        let replacement = request.replacement.map(|all| by_row(self.rows, request.rows, all));
+        let mut batch = self.batch(model, &self.of_units(request.rows))?;
+        batch.shortfalls = self.has_targets();
+        let replacement = request.replacement.map(|all| by_row(self, request.rows, all));
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(replacement.as_ref());
         let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let nats = nats.iter().map(|nats| finite(&batch.by_row(&nats.to_kind(Kind::Double))));
         let nats = nats.collect::<Result<Vec<_>, _>>()?;
-        let found = match &self.rows.segments {
-            SegmentsOf::Documents { .. } => {
-                nats.into_iter().map(|nats| nats.into_iter().map(Found::Value).collect()).collect()
-            }
-            SegmentsOf::Questions { answers, rule: ChoiceRule::LogOdds, .. } => {
-                let of_set = |nats: Vec<f64>| {
-                    let scores = by_question(self.rows, request.rows, &nats).into_iter().zip(request.rows);
-                    scores.map(|(scores, &row)| Found::Value(log_odds(&scores, answers[row]))).collect()
-                };
-                nats.into_iter().map(of_set).collect()
-            }
-            SegmentsOf::Questions { .. } if batch.shortfalls => {
-                let is_wrong = |shortfall: f64| Found::Choice(usize::from(shortfall > 0.0));
-                nats.into_iter().map(|shortfalls| shortfalls.into_iter().map(is_wrong).collect()).collect()
-            }
-            SegmentsOf::Questions { .. } => {
-                let choices = |nats: Vec<f64>| {
-                    let scores = by_question(self.rows, request.rows, &nats);
-                    scores.iter().map(|scores| Found::Choice(best(scores))).collect()
-                };
-                nats.into_iter().map(choices).collect()
+        let of_set = |nats: Vec<f64>| -> Vec<f64> {
+            let scores = || by_question(self, request.rows, &nats).into_iter().zip(request.rows);
+            match &self.segments {
+                SegmentsOf::Documents { .. } => nats,
+                SegmentsOf::Questions { answers, rule: ChoiceRule::LogOdds, .. } => {
+                    scores().map(|(scores, &row)| log_odds(&scores, answers[row])).collect()
+                }
+                SegmentsOf::Questions { .. } if batch.shortfalls => {
+                    nats.into_iter().map(|shortfall| f64::from(shortfall > 0.0)).collect()
+                }
+                SegmentsOf::Questions { .. } => scores().map(|(scores, _)| best(&scores) as f64).collect(),
             }
         };
-        Ok((found, trunk))
+        Ok((nats.into_iter().map(of_set).collect(), trunk))
     }
 }
 
@@ -146,7 +98,7 @@ mod tests {
     use super::*;
     use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
     use crate::language::memory;
-    use crate::subject::Scored;
+    use crate::scored::Scored;
     use core_masking::{GatedModel, Gates, LanguageConfig, ModelConfig, ModelDropout};
     use corpus::choices::Choice;
     use corpus::language_tokenizer::LanguageTokenizer;
@@ -207,32 +159,32 @@ mod tests {
         let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
         let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
         let units: Vec<usize> = (0..40).collect();
-        let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
+        let each = |_: &mut Progress, index: usize, found: Vec<f64>| {
             let model = &models.exact;
             let layout = model.config().layout();
             let gates = Gates::masking(&layout, std::slice::from_ref(&sets[index]), model.options()).unwrap();
             let examples = rows.examples(model, &units).unwrap();
             let losses = no_grad(|| model.losses(&examples, &gates, &ModelDropout::OFF));
             for (found, loss) in found.into_iter().zip(to_vec::<f64>(&losses.to_kind(Kind::Double))) {
-                let expected = (-found.value()).exp().ln_1p();
+                let expected = (-found).exp().ln_1p();
                 assert!((loss - expected).abs() < 1e-5, "{found:?}: {loss}, {expected}");
             }
             Ok(())
         };
         let mut threads = models.of_threads(plan.workers).unwrap();
         let masks = (&Masks { sets: &sets, rescale: false }, &no_replacement as &Replace<'_, _>);
-        Batches::new(plan).run(&Predictions { rows: &rows }, &mut threads, masks, true, each).unwrap();
+        Batches::new(plan).run(&&rows, &mut threads, masks, true, each).unwrap();
     }
 
     /// The choices of the model with the heads of a set masked, without what head sets share.
-    fn alone(model: &LanguageModel, rows: &Rows, set: &HeadSet, rescale: bool) -> Vec<Found> {
+    fn alone(model: &LanguageModel, rows: &Rows, set: &HeadSet, rescale: bool) -> Vec<f64> {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
         let all: Vec<usize> = (0..rows.units()).collect();
         let batch = rows.batch(model, &rows.of_units(&all)).unwrap();
         let nats = model.prediction_nats(&batch, &gates, &ModelDropout::OFF);
         let nats = finite(&batch.by_row(&nats.to_kind(Kind::Double))).unwrap();
-        by_question(rows, &all, &nats).iter().map(|scores| Found::Choice(best(scores))).collect()
+        by_question(rows, &all, &nats).iter().map(|scores| best(scores) as f64).collect()
     }
 
     /// Whatever the memory and the sets, each question gets the choice that it gets when its set is evaluated alone. Of 2,400 choices
@@ -254,14 +206,14 @@ mod tests {
             let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
             let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
             let mut changed = 0;
-            let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
+            let each = |_: &mut Progress, index: usize, found: Vec<f64>| {
                 let expected = alone(&models.exact, &rows, &sets[index], rescale);
                 changed += found.iter().zip(&expected).filter(|(found, expected)| found != expected).count();
                 Ok(())
             };
             let mut threads = models.of_threads(plan.workers).unwrap();
             let masks = (&Masks { sets: &sets, rescale }, &no_replacement as &Replace<'_, _>);
-            Batches::new(plan).run(&Predictions { rows: &rows }, &mut threads, masks, true, each).unwrap();
+            Batches::new(plan).run(&&rows, &mut threads, masks, true, each).unwrap();
             let allowed = if precision == Precision::Bf16 { 1..240 } else { 0..1 };
             assert!(allowed.contains(&changed), "{precision:?}, rescaled: {rescale}: {changed} changed");
         }

@@ -4,83 +4,42 @@ use std::path::{Path, PathBuf};
 
 use core_masking::{HeadLayout, ModelConfig};
 use corpus::repeats::Repeats;
+use corpus::splits::BadRows;
 use corpus::splits::check;
 use corpus::splits::language::{ChoiceRule, Grammar, SplitFiles, Texts};
-use corpus::splits::{BadRowRule, BadRows};
 use corpus::trees::Tree;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::data::{files, read_split};
 use super::model::{DecoderSpec, PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
-use crate::checkpoint::CheckpointSpec;
-use crate::dynamics::DynamicsSpec;
-use crate::error::{Error, quoted};
-use crate::functions::FunctionsSpec;
-use crate::spec::{check_sources, check_split_names};
+use crate::error::Error;
+use crate::spec::{KNOWN, check_fetched, check_roles, check_sizes, from_scratch, no_format, section};
 use crate::task::{Outline, Spec};
 
-/// A language model as its TOML file describes it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LanguageSpec {
-    /// Known by now.
-    #[serde(rename = "task")]
-    _task: IgnoredAny,
-    /// One sentence for people.
-    #[serde(rename = "description")]
-    _description: String,
-    /// Source of the texts.
-    pub data: LanguageData,
-    /// Windows that documents are cut into.
-    #[serde(default)]
-    pub windows: WindowSpec,
-    /// Rule of choices.
-    #[serde(default)]
-    pub score: ScoreSpec,
-    /// A model that is there already.
-    pub checkpoint: Option<CheckpointSpec>,
-    /// Size of a model that is trained from scratch.
-    pub model: Option<DecoderSpec>,
-    /// Tokeniser of the texts, if the model is trained from scratch.
-    pub tokenizer: Option<TokenizerSpec>,
-    /// Recipe of its training.
-    pub training: Option<PretrainingSpec>,
-    /// Checkpoints of the training that stay; those of all epochs if absent.
-    pub dynamics: Option<DynamicsSpec>,
-    /// Sentences with trees, for `head-functions`.
-    pub functions: Option<FunctionsSpec>,
+section! {
+    /// A language model as its TOML file describes it.
+    setup LanguageSpec: LanguageData, DecoderSpec, PretrainingSpec {
+        /// Windows that documents are cut into.
+        #[serde(default)]
+        pub windows: WindowSpec,
+        /// Rule of choices.
+        #[serde(default)]
+        pub score: ScoreSpec,
+        /// Tokeniser of the texts, if the model is trained from scratch.
+        pub tokenizer: Option<TokenizerSpec>,
+    }
 }
 
-/// Source of the texts: files, or the demo grammar.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LanguageData {
-    /// Name for `just fetch`, if the files can be fetched.
-    pub fetch: Option<String>,
-    /// The split that the model is trained on.
-    #[serde(default = "crate::spec::train")]
-    pub train: String,
-    /// The split that the best epoch is chosen on.
-    #[serde(default = "crate::spec::dev")]
-    pub dev: String,
-    /// The split that experiments score unless told otherwise.
-    #[serde(default = "crate::spec::test")]
-    pub test: String,
-    /// The split of another domain, which experiments compare the test split with.
-    pub shifted: Option<String>,
-    /// Treatment of rows at fault.
-    #[serde(default)]
-    pub bad_rows: BadRowRule,
-    /// The split that importance is measured on; the training split if absent.
-    pub estimate: Option<String>,
-    /// The demo language, made when needed; its splits are train, dev, test, shifted, agreement and agreement-shifted.
-    pub grammar: Option<Grammar>,
-    /// Blocks of random symbols said twice, made when needed; its splits are train, dev and test.
-    pub repeats: Option<Repeats>,
-    /// Documents or questions by the name of their split.
-    #[serde(default, deserialize_with = "corpus::splits::language::splits")]
-    pub splits: BTreeMap<String, SplitFiles>,
+section! {
+    /// Source of the texts: files, or the demo grammar.
+    data LanguageData {
+        /// The demo language, made when needed; its splits are train, dev, test, shifted, agreement and agreement-shifted.
+        pub grammar: Option<Grammar>,
+        /// Blocks of random symbols said twice, made when needed; its splits are train, dev and test.
+        pub repeats: Option<Repeats>,
+        /// Documents or questions by the name of their split.
+        #[serde(default, deserialize_with = "corpus::splits::language::splits")]
+        pub splits: BTreeMap<String, SplitFiles>,
+    }
 }
 
 /// Windows that documents are cut into, which the model reads at once.
@@ -144,49 +103,34 @@ impl Spec for LanguageSpec {
     }
 
     fn outline(&self) -> Outline<'_> {
-        let LanguageData { train, dev, test, shifted, estimate, grammar, .. } = &self.data;
-        Outline {
-            checkpoint: self.checkpoint.as_ref(),
-            epochs: self.training.map(|training| training.epochs),
-            replicates: self.training.map_or(1, |training| training.replicates.get()),
-            dynamics: self.dynamics.as_ref(),
-            follows_relevance: false,
-            functions: self.functions.as_ref(),
-            train,
-            dev,
-            test,
-            shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
-            bad_rows: self.data.bad_rows,
-            estimate: estimate.as_ref().unwrap_or(train),
-            splits: self.data.split_names(),
-        }
+        Outline { follows_relevance: false, ..self.common_outline("shifted", self.data.split_names()) }
     }
 
     fn validate(&self) -> Result<(), String> {
         let data = &self.data;
-        check_sources(
-            [data.grammar.is_some() || data.repeats.is_some(), !data.splits.is_empty()],
-            [self.checkpoint.is_some(), self.model.is_some()],
-        )?;
+        self.validate_common(data.grammar.is_some() || data.repeats.is_some())?;
         data.validate()?;
         self.windows.validate()?;
-        if let Some(dynamics) = &self.dynamics {
-            dynamics.validate(self.training.map(|training| training.epochs))?;
-        }
-        self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
-        match (&self.model, self.tokenizer, self.training) {
-            (None, None, None) => Ok(()),
-            (Some(model), Some(tokenizer), Some(training)) => {
-                self.validate_training(model, tokenizer, training)
-            }
-            (None, ..) => Err(
-                "[checkpoint] takes neither [tokenizer] nor [training]: language models are not fine-tuned"
-                    .to_owned(),
+        let settings = (self.model.as_ref(), self.tokenizer, self.training);
+        let settings = from_scratch(settings, ["language models", "it"])?;
+        let Some((model, tokenizer, training)) = settings else { return Ok(()) };
+        training.validate()?;
+        check(&[
+            (
+                "tokenizer.vocabulary is for bytes, and they need it",
+                tokenizer.vocabulary.is_some() == (tokenizer.kind == TokenKind::Bytes),
             ),
-            (Some(_), ..) => {
-                Err("[model] needs [tokenizer] and [training]: it is trained from scratch".to_owned())
-            }
+            (
+                "training.blocks.length must be at most model.positions",
+                training.blocks.is_none_or(|blocks| blocks.length as i64 <= model.positions),
+            ),
+        ])?;
+        let roles = [&self.data.train, &self.data.dev];
+        check_roles(&self.data.split_names(), roles, "")?;
+        if let Some(split) = roles.into_iter().find(|split| self.data.is_of_questions(split)) {
+            return Err(format!("[training] needs documents, but split `{split}` is of questions"));
         }
+        model.validate()
     }
 
     fn layout(&self) -> Option<HeadLayout> {
@@ -196,11 +140,20 @@ impl Spec for LanguageSpec {
     }
 
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Texts, Error> {
-        read_split(&self.data, data, split, bad)
+        if let Some(grammar) = self.data.grammar {
+            return Ok(grammar.read(split).expect(KNOWN));
+        }
+        if let Some(repeats) = self.data.repeats {
+            return Ok(Texts::Documents(repeats.read(split).expect(KNOWN)));
+        }
+        let files = &self.data.splits[split];
+        check_fetched(&files.paths(data), files.fetch.as_ref().or(self.data.fetch.as_ref()))?;
+        Ok(files.read(data, bad).ok_or_else(|| no_format(split))??)
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
-        files(&self.data, data, split)
+        let split = self.data.splits.get(split).filter(|_| self.data.grammar.is_none());
+        split.map_or(Vec::new(), |split| split.paths(data))
     }
 
     fn trees(&self, split: &str) -> Option<Vec<Tree>> {
@@ -224,49 +177,12 @@ impl Spec for LanguageSpec {
     }
 }
 
-impl LanguageSpec {
-    fn validate_training(
-        &self,
-        model: &DecoderSpec,
-        tokenizer: TokenizerSpec,
-        training: PretrainingSpec,
-    ) -> Result<(), String> {
-        training.validate()?;
-        check(&[
-            (
-                "tokenizer.vocabulary is for bytes, and they need it",
-                tokenizer.vocabulary.is_some() == (tokenizer.kind == TokenKind::Bytes),
-            ),
-            (
-                "training.blocks.length must be at most model.positions",
-                training.blocks.is_none_or(|blocks| blocks.length as i64 <= model.positions),
-            ),
-        ])?;
-        let known = self.data.split_names();
-        for (role, split) in [("train", &self.data.train), ("dev", &self.data.dev)] {
-            if !known.contains(split) {
-                return Err(format!(
-                    "[training] needs a {role} split, but `{split}` is none of {}: data.{role} names one",
-                    quoted(&known)
-                ));
-            }
-            if self.data.is_of_questions(split) {
-                return Err(format!("[training] needs documents, but split `{split}` is of questions"));
-            }
-        }
-        model.validate()
-    }
-}
-
 impl LanguageData {
     fn validate(&self) -> Result<(), String> {
-        check_split_names(self.splits.keys())?;
         let sizes = self.grammar.map_or([0; 5], |g| [g.train, g.dev, g.test, g.shifted, g.pairs]);
-        check(&[
-            ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
-            // the grammar has not many more short sentences
-            ("data.grammar.pairs must be at most 10000", sizes[4] <= 10_000),
-        ])?;
+        check_sizes(&sizes)?;
+        // the grammar has not many more short sentences
+        check(&[("data.grammar.pairs must be at most 10000", sizes[4] <= 10_000)])?;
         if let Some(repeats) = self.repeats {
             check(&[("[data] has both a grammar and repeats: choose one", self.grammar.is_none())])?;
             repeats.validate()?;

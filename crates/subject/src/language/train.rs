@@ -5,8 +5,8 @@ use core_masking::LanguageModel;
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::splits::language::Texts;
 use serde_json::json;
-use tch::{Device, Kind};
-use training::{AdamSettings, Machine, Recipe};
+use tch::Kind;
+use training::{Machine, Recipe};
 
 use super::LanguageModelling;
 use super::model::{PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
@@ -15,7 +15,7 @@ use super::spec::{LanguageSpec, SegmentKind};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
-use crate::train::Trained;
+use crate::train::{Load, Trained};
 
 /// Added to the denominator of Adam: PyTorch's default.
 const EPSILON: f64 = 1e-8;
@@ -24,6 +24,7 @@ impl Trained for LanguageModelling {
     type Tokenizer = LanguageTokenizer;
     type Objective = PretrainingSpec;
 
+    const LOAD: Load<LanguageModel> = LanguageModel::load;
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training"];
 
     fn recipe(spec: &LanguageSpec) -> Result<Option<Recipe>, Error> {
@@ -37,20 +38,11 @@ impl Trained for LanguageModelling {
         if let Some(repeats) = data.repeats {
             described["repeats"] = json!(repeats);
         }
-        let recipe = |settings: &PretrainingSpec| Recipe {
-            settings: described,
-            curve: "cross-entropy, nats per token".to_owned(),
-            seed: settings.seed,
-            epochs: settings.epochs,
-            clip_norm: settings.clip_norm,
-            adam: AdamSettings {
-                betas: settings.adam_betas,
-                epsilon: EPSILON,
-                weight_decay: settings.weight_decay,
-            },
-            keep: settings.keep,
+        let described = (described, "cross-entropy, nats per token".to_owned());
+        let recipe = |training: PretrainingSpec| {
+            training.recipe(described, (training.adam_betas, EPSILON), training.keep)
         };
-        Ok(training.as_ref().map(recipe))
+        Ok(training.map(recipe))
     }
 
     fn train_tokenizer(spec: &LanguageSpec, train: &Texts) -> Result<LanguageTokenizer, Error> {
@@ -111,10 +103,6 @@ impl Trained for LanguageModelling {
         let config = model.config(tokenizer.vocabulary_size(), symbols);
         let whole = LanguageModel::random(config, seed, (Kind::Float, machine.device))?;
         Ok(model.open_heads.of_model(whole)?)
-    }
-
-    fn load_model(folder: &Path, device: Device) -> Result<LanguageModel, core_masking::Error> {
-        LanguageModel::load(folder, (Kind::Float, device))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Translation, and all else that makes a text of a text: beam search; BLEU, chrF, ROUGE.
 mod cut;
-mod data;
 pub(crate) mod memory;
 mod objective;
 mod pairs;
@@ -35,11 +34,11 @@ use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
 use crate::reading::{Input, Reading, check_length};
 use crate::subject_file::SubjectFile;
-use crate::task::Task;
+use crate::task::{Sizes, Task, Timed};
 use pairs::Pairs;
 use references::Script;
 use scorer::Sentences;
-use spec::{DataSpec, DecodingSpec, TranslationSpec};
+use spec::{DataSpec, DecodingSpec, ModelSpec, TranslationSpec};
 use tokenizer::Published;
 pub(crate) use tokenizer::prefixes;
 
@@ -141,7 +140,6 @@ impl Task for Translation {
     type Model = Translator;
     type Prepared = Prepared;
     type Encoded = Pairs;
-    type Batch = Vec<Vec<u32>>;
     type Scorer<'a> = Sentences<'a>;
 
     const FILES: &'static [&'static str] = &[
@@ -172,37 +170,34 @@ impl Task for Translation {
         let (prefix, languages) = (prefix.clone(), [source_language, target_language].map(Clone::clone));
         let codes = languages.each_ref().map(Option::as_deref);
         let published = if is_given { tokenizer::of_publisher(folder, model.config(), codes)? } else { None };
-        if let Some(Published { tokenizer, begin }) = published {
-            tokenizer::check(tokenizer.as_ref(), model.config(), folder, name)?;
-            let mut found = BeamSearch::read(folder, model.config())?;
-            if let (Some(begin), Some(rules)) = (begin, &mut found.rules) {
-                rules.begin = Some(begin);
+        let (search, tokenizer, openings, known_by): (_, Arc<dyn SentenceTokenizer>, _, _) = match published {
+            Some(Published { tokenizer, begin }) => {
+                tokenizer::check(tokenizer.as_ref(), model.config(), folder, name)?;
+                let mut found = BeamSearch::read(folder, model.config())?;
+                if let (Some(begin), Some(rules)) = (begin, &mut found.rules) {
+                    rules.begin = Some(begin);
+                }
+                let codes = tokenizer.openings();
+                let (known_by, openings) = match (&prefix, codes.is_empty()) {
+                    (Some(_), _) => ("", Vec::new()),
+                    (None, false) => ("its vocabulary has codes", codes),
+                    (None, true) => tokenizer::prefixes(places.model),
+                };
+                (spec.decoding.over(found), tokenizer.into(), openings, known_by)
             }
-            let codes = tokenizer.openings();
-            let (known_by, openings) = match (&prefix, codes.is_empty()) {
-                (Some(_), _) => ("", Vec::new()),
-                (None, false) => ("its vocabulary has codes", codes),
-                (None, true) => tokenizer::prefixes(places.model),
-            };
-            let prefix = prefix.unwrap_or_default();
-            let (search, tokenizer) = (spec.decoding.over(found), tokenizer.into());
-            return Ok((
-                Self { search, tokenizer, metric, tokenize, prefix, openings, known_by, languages },
-                Models::alone(model),
-            ));
-        }
-        let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
-        tokenizer::check(&tokenizer, model.config(), folder, name)?;
-        let described = spec.model.as_ref().map(|model| model.open_heads.of_config(model.config(&tokenizer)));
-        if described.is_some_and(|described| *model.config() != described) {
-            return Err(tokenizer::other_model(places.model, name));
-        }
-        let (search, tokenizer, prefix) = (search(spec), Arc::new(tokenizer), prefix.unwrap_or_default());
-        let (openings, known_by) = (Vec::new(), "");
-        Ok((
-            Self { search, tokenizer, metric, tokenize, prefix, openings, known_by, languages },
-            Models::alone(model),
-        ))
+            None => {
+                let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
+                tokenizer::check(&tokenizer, model.config(), folder, name)?;
+                let config = |model: &ModelSpec| model.open_heads.of_config(model.config(&tokenizer));
+                if spec.model.as_ref().is_some_and(|described| *model.config() != config(described)) {
+                    return Err(tokenizer::other_model(places.model, name));
+                }
+                (search(spec), Arc::new(tokenizer), Vec::new(), "")
+            }
+        };
+        let prefix = prefix.unwrap_or_default();
+        let task = Self { search, tokenizer, metric, tokenize, prefix, openings, known_by, languages };
+        Ok((task, Models::alone(model)))
     }
 
     fn metric(&self, _: &str) -> Metric {
@@ -241,8 +236,8 @@ impl Task for Translation {
         Ok(Prepared { text, sources })
     }
 
-    fn lengths(prepared: &Prepared) -> Vec<usize> {
-        prepared.sources.iter().map(Vec::len).collect()
+    fn sizes(prepared: &Prepared) -> Sizes {
+        Sizes::of_texts(prepared.sources.iter().map(Vec::len).collect())
     }
 
     fn need<'a>(&'a self, models: &'a Models<Translator>, purpose: Purpose<'a>) -> Need<'a> {
@@ -250,14 +245,7 @@ impl Task for Translation {
     }
 
     fn scorer<'a>(&'a self, prepared: &'a Prepared) -> Sentences<'a> {
-        Sentences {
-            search: &self.search,
-            tokenizer: self.tokenizer.as_ref(),
-            prepared,
-            metric: self.metric,
-            cuts: cut::Cuts::default(),
-            tokenize: self.tokenize,
-        }
+        Sentences { task: self, prepared, cuts: cut::Cuts::default() }
     }
 
     fn segments(&self, _: &Prepared, found: Vec<Cells>) -> Result<Segments, Error> {
@@ -273,7 +261,7 @@ impl Task for Translation {
     }
 
     fn encoded_lengths(pairs: &Pairs) -> Vec<usize> {
-        pairs.longer_sides()
+        (0..pairs.len()).map(|row| pairs.tokens(row)).collect()
     }
 
     fn encoded_text_lengths(pairs: &Pairs) -> Vec<usize> {
@@ -301,16 +289,20 @@ impl Task for Translation {
         Ok(to_vec(&(losses / tokens)).into_iter().map(|loss| vec![loss]).collect())
     }
 
-    fn batch(_: &Translator, prepared: &Prepared, rows: &[usize]) -> Result<Vec<Vec<u32>>, Error> {
-        Ok(prepared.sources(rows).into_iter().map(<[u32]>::to_vec).collect())
-    }
-
-    fn pass(&self, model: &Translator, batch: &Vec<Vec<u32>>, open: &Gates) -> Result<u64, Error> {
-        let sources: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
-        let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0) as u64;
-        let translations = self.search.translate(model, &sources, open)?;
-        let work = |steps| model.multiply_adds(longest, steps, self.search.beam as u64);
-        Ok(translations.iter().map(|translation| work(translation.steps as u64)).sum())
+    fn pass<'a>(
+        &'a self,
+        model: &'a Translator,
+        prepared: &Prepared,
+        rows: &[usize],
+    ) -> Result<Timed<'a>, Error> {
+        let batch: Vec<Vec<u32>> = prepared.sources(rows).into_iter().map(<[u32]>::to_vec).collect();
+        Ok(Box::new(move |open| {
+            let sources: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
+            let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0) as u64;
+            let translations = self.search.translate(model, &sources, open)?;
+            let work = |steps| model.multiply_adds(longest, steps, self.search.beam as u64);
+            Ok(translations.iter().map(|translation| work(translation.steps as u64)).sum())
+        }))
     }
 
     /// The encoder reads the source; what the decoder attends to has no words with a tree.

@@ -46,11 +46,6 @@ impl Pairs {
         self.sources.len()
     }
 
-    /// Tokens of the longer side of each pair.
-    pub(super) fn longer_sides(&self) -> Vec<usize> {
-        self.lengths().into_iter().map(|(source, target)| source.max(target)).collect()
-    }
-
     /// Tokens of these targets.
     pub(super) fn target_tokens(&self, rows: &[usize]) -> usize {
         rows.iter().map(|&row| self.targets[row].len()).sum()

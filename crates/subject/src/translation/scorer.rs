@@ -1,9 +1,8 @@
 //! Sentences translated under many head sets.
 use std::ops::Range;
 
-use core_masking::{Attention, BeamSearch, GatedModel, HeadId, HeadSet, Translation, Translator, Trunk};
-use corpus::sentence_tokenizer::SentenceTokenizer;
-use stats::bleu::{Bleu, BleuTokenizer};
+use core_masking::{Attention, GatedModel, HeadId, HeadSet, Translation, Translator, Trunk};
+use stats::bleu::Bleu;
 use stats::{Cell, Cells, Metric, Segments};
 
 use super::Prepared;
@@ -14,13 +13,9 @@ use crate::models::Models;
 
 /// A split that is translated.
 pub(crate) struct Sentences<'a> {
-    pub(super) search: &'a BeamSearch,
-    pub(super) tokenizer: &'a dyn SentenceTokenizer,
+    pub(super) task: &'a super::Translation,
     pub(super) prepared: &'a Prepared,
-    pub(super) metric: Metric,
     pub(super) cuts: Cuts,
-    /// Words of BLEU.
-    pub(super) tokenize: BleuTokenizer,
 }
 
 impl Scorer for Sentences<'_> {
@@ -45,20 +40,20 @@ impl Scorer for Sentences<'_> {
         request: &Request<'_>,
         left: Option<Trunk>,
     ) -> Result<(BySet<Cells>, Trunk), Error> {
-        let model = models.quickest();
+        let (model, task) = (models.quickest(), self.task);
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let sources = self.prepared.sources(request.rows);
-        let (found, trunk) = self.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
+        let (found, trunk) = task.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
         for (translations, _) in found.iter().zip(request.sets).filter(|(_, set)| set.is_empty()) {
             for ((translation, &row), source) in translations.iter().zip(request.rows).zip(&sources) {
-                self.cuts.count((row, source.len()), translation, (self.search, model.config()));
+                self.cuts.count((row, source.len()), translation, (&task.search, model.config()));
             }
         }
-        let bleu = Bleu::of(self.tokenize);
+        let bleu = Bleu::of(task.tokenize);
         let counted = |(translation, &row): (&Translation, &usize)| {
             let (text, references) =
-                (self.tokenizer.decode(&translation.tokens), self.prepared.text.references(row));
-            match self.metric {
+                (task.tokenizer.decode(&translation.tokens), self.prepared.text.references(row));
+            match task.metric {
                 Metric::Texts(metric) => {
                     metric.segment_of(&text, &references).into_iter().map(Cell::Count).collect()
                 }

@@ -1,6 +1,5 @@
 //! The description of a translator.
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -9,59 +8,36 @@ use core_masking::{Activation, BeamSearch, HeadLayout, ModelConfig, Stopping, Tr
 use corpus::checksum;
 use corpus::parallel::ParallelText;
 use corpus::sentence_tokenizer::SentenceTokenizer;
+use corpus::splits::BadRows;
 use corpus::splits::check;
 use corpus::splits::translation::{FilePair, Grammar};
-use corpus::splits::{BadRowRule, BadRows};
 use corpus::tokenizer::SubwordTokenizer;
 use corpus::trees::Tree;
 use records::StandsFor;
-use serde::de::{Error as _, IgnoredAny};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use stats::bleu::BleuTokenizer;
 use stats::{Metric, MetricName};
 
-use super::data::{files, read_split};
-use crate::checkpoint::CheckpointSpec;
-use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
-use crate::functions::FunctionsSpec;
-use crate::open_heads::OpenHeads;
-use crate::spec::{check_sources, check_split_names, check_training};
+use crate::spec::{KNOWN, check_fetched, check_sizes, check_training, from_scratch, section};
 use crate::task::{Outline, Spec};
 
-/// A translator as its TOML file describes it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TranslationSpec {
-    /// Known by now.
-    #[serde(default, rename = "task")]
-    _task: IgnoredAny,
-    /// One sentence for people.
-    #[serde(rename = "description")]
-    _description: String,
-    /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
-    #[serde(default, rename = "stands_for")]
-    _stands_for: Option<StandsFor>,
-    /// Source of the sentences.
-    pub data: DataSpec,
-    /// A model that is there already.
-    pub checkpoint: Option<CheckpointSpec>,
-    /// Subwords, trained on the training split.
-    pub tokenizer: Option<TokenizerSpec>,
-    /// Size of a model that is trained from scratch.
-    pub model: Option<ModelSpec>,
-    /// Recipe of its training.
-    pub training: Option<TrainingSpec>,
-    /// Checkpoints of the training that stay; those of all epochs if absent.
-    pub dynamics: Option<DynamicsSpec>,
-    /// Sentences with trees, for `head-functions`.
-    pub functions: Option<FunctionsSpec>,
-    /// Search for translations.
-    #[serde(default)]
-    pub decoding: DecodingSpec,
-    /// The score that is reported.
-    #[serde(default)]
-    pub score: TextScoreSpec,
+section! {
+    /// A translator as its TOML file describes it.
+    setup TranslationSpec: DataSpec, ModelSpec, TrainingSpec {
+        /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
+        #[serde(default, rename = "stands_for")]
+        _stands_for: Option<StandsFor>,
+        /// Subwords, trained on the training split.
+        pub tokenizer: Option<TokenizerSpec>,
+        /// Search for translations.
+        #[serde(default)]
+        pub decoding: DecodingSpec,
+        /// The score that is reported.
+        #[serde(default)]
+        pub score: TextScoreSpec,
+    }
 }
 
 /// The score that is reported.
@@ -117,40 +93,22 @@ impl<'de> Deserialize<'de> for TextScore {
     }
 }
 
-/// Source of the sentences: files, or the demo grammar.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DataSpec {
-    /// Name for `just fetch`, if the files can be fetched.
-    pub fetch: Option<String>,
-    /// The split that the model is trained on.
-    #[serde(default = "crate::spec::train")]
-    pub train: String,
-    /// The split that the best epoch is chosen on.
-    #[serde(default = "crate::spec::dev")]
-    pub dev: String,
-    /// The split that experiments score unless told otherwise.
-    #[serde(default = "crate::spec::test")]
-    pub test: String,
-    /// The split of another domain, which experiments compare the test split with.
-    pub shifted: Option<String>,
-    /// Treatment of rows at fault.
-    #[serde(default)]
-    pub bad_rows: BadRowRule,
-    /// The split that importance is measured on; the training split if absent.
-    pub estimate: Option<String>,
-    /// Text that each source begins with, such as `translate English to German: `. Where one is stated, an empty one too, nothing
-    /// is said of those that the model knows.
-    pub source_prefix: Option<String>,
-    /// Code of the source's language, as the checkpoint's tokeniser writes it.
-    pub source_language: Option<String>,
-    /// Code of the target's language.
-    pub target_language: Option<String>,
-    /// The demo language, made when needed; its splits are train, dev, test and shifted.
-    pub grammar: Option<Grammar>,
-    /// Files by the name of their split, relative to the data folder.
-    #[serde(default)]
-    pub splits: BTreeMap<String, FilePair>,
+section! {
+    /// Source of the sentences: files, or the demo grammar.
+    data DataSpec {
+        /// Text that each source begins with, such as `translate English to German: `. Where one is stated, an empty one too, nothing
+        /// is said of those that the model knows.
+        pub source_prefix: Option<String>,
+        /// Code of the source's language, as the checkpoint's tokeniser writes it.
+        pub source_language: Option<String>,
+        /// Code of the target's language.
+        pub target_language: Option<String>,
+        /// The demo language, made when needed; its splits are train, dev, test and shifted.
+        pub grammar: Option<Grammar>,
+        /// Files by the name of their split, relative to the data folder.
+        #[serde(default)]
+        pub splits: BTreeMap<String, FilePair>,
+    }
 }
 
 /// Byte-level BPE of source and target together.
@@ -161,56 +119,38 @@ pub(crate) struct TokenizerSpec {
     pub vocabulary: usize,
 }
 
-/// Size of a Marian model; encoder and decoder are equally deep and wide.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ModelSpec {
-    /// Layers of the encoder, and of the decoder.
-    pub layers: usize,
-    /// Heads in each attention module.
-    pub heads: usize,
-    /// The heads that the model has, of those that its layers have room for; all if absent.
-    #[serde(default, skip_serializing_if = "OpenHeads::is_all")]
-    pub open_heads: OpenHeads,
-    /// Width of the residual stream.
-    pub d_model: i64,
-    /// Width of the feed-forward blocks.
-    pub d_ff: i64,
-    /// Between the two linear maps of a feed-forward block.
-    pub activation: Activation,
-    /// Dropout on embeddings and on the output of each sublayer.
-    pub dropout: f64,
-    /// The longest sentence, in tokens.
-    pub positions: i64,
+section! {
+    /// Size of a Marian model; encoder and decoder are equally deep and wide.
+    model ModelSpec {
+        /// Between the two linear maps of a feed-forward block.
+        pub activation: Activation,
+        /// Dropout on embeddings and on the output of each sublayer.
+        pub dropout: f64,
+        /// The longest sentence, in tokens.
+        pub positions: i64,
+    }
 }
 
-/// Adam with an inverse square root schedule (Vaswani et al. 2017, Section 5.3).
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TrainingSpec {
-    /// Seed of initial weights, batches and dropout.
-    pub seed: u64,
-    /// Number of models that are trained, each from a seed of its own; no weight depends on it.
-    #[serde(default = "crate::spec::one", skip_serializing)]
-    pub replicates: NonZeroUsize,
-    /// Passes over the training split.
-    pub epochs: usize,
-    /// Bound of a batch: rows times the longest sentence of either side, in tokens.
-    pub batch_tokens: usize,
-    /// Learning rate at the end of the warm-up.
-    pub peak_learning_rate: f64,
-    /// Steps of linear warm-up.
-    pub warmup_steps: usize,
-    /// ε of label smoothing.
-    pub label_smoothing: f64,
-    /// Greatest l2 norm of the gradient of all weights together.
-    pub clip_norm: f64,
-    /// Decoupled weight decay of the linear maps and the embeddings (Loshchilov and Hutter 2019).
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub weight_decay: f64,
-    /// Decay rates of Adam's two moments.
-    #[serde(default = "adam_betas")]
-    pub adam_betas: [f64; 2],
+section! {
+    /// Adam with an inverse square root schedule (Vaswani et al. 2017, Section 5.3).
+    training TrainingSpec {
+        /// Bound of a batch: rows times the longest sentence of either side, in tokens.
+        pub batch_tokens: usize,
+        /// Learning rate at the end of the warm-up.
+        pub peak_learning_rate: f64,
+        /// Steps of linear warm-up.
+        pub warmup_steps: usize,
+        /// ε of label smoothing.
+        pub label_smoothing: f64,
+        /// Greatest l2 norm of the gradient of all weights together.
+        pub clip_norm: f64,
+        /// Decoupled weight decay of the linear maps and the embeddings (Loshchilov and Hutter 2019).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub weight_decay: f64,
+        /// Decay rates of Adam's two moments.
+        #[serde(default = "adam_betas")]
+        pub adam_betas: [f64; 2],
+    }
 }
 
 /// Leaves out a weight decay of zero: models that were trained before there was one have the same settings.
@@ -274,39 +214,17 @@ impl Spec for TranslationSpec {
     }
 
     fn outline(&self) -> Outline<'_> {
-        let DataSpec { train, dev, test, shifted, estimate, grammar, splits, .. } = &self.data;
-        Outline {
-            checkpoint: self.checkpoint.as_ref(),
-            epochs: self.training.map(|training| training.epochs),
-            replicates: self.training.map_or(1, |training| training.replicates.get()),
-            dynamics: self.dynamics.as_ref(),
-            follows_relevance: true,
-            functions: self.functions.as_ref(),
-            train,
-            dev,
-            test,
-            shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
-            bad_rows: self.data.bad_rows,
-            estimate: estimate.as_ref().unwrap_or(train),
-            splits: match grammar {
-                Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
-                None => splits.keys().cloned().collect(),
-            },
-        }
+        let splits = match self.data.grammar {
+            Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
+            None => self.data.splits.keys().cloned().collect(),
+        };
+        self.common_outline("shifted", splits)
     }
 
     fn validate(&self) -> Result<(), String> {
         let data = &self.data;
-        check_sources(
-            [data.grammar.is_some(), !data.splits.is_empty()],
-            [self.checkpoint.is_some(), self.model.is_some()],
-        )?;
-        let sizes = data.grammar.map_or([0; 4], |g| [g.train, g.dev, g.test, g.shifted]);
-        check(&[(
-            "sizes in data.grammar must be at most 10000000",
-            sizes.iter().all(|&size| size <= 10_000_000),
-        )])?;
-        check_split_names(data.splits.keys())?;
+        self.validate_common(data.grammar.is_some())?;
+        check_sizes(&data.grammar.map_or([0; 4], |g| [g.train, g.dev, g.test, g.shifted]))?;
         for (name, files) in &data.splits {
             files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }
@@ -316,27 +234,13 @@ impl Spec for TranslationSpec {
             "score.tokenize is for BLEU: leave it out, or score.metric",
             tokenize.is_none() || metric.0 == Metric::Bleu,
         )])?;
-        if let Some(dynamics) = &self.dynamics {
-            dynamics.validate(self.training.map(|training| training.epochs))?;
-        }
-        self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
-        match (&self.model, &self.tokenizer, &self.training) {
-            (None, None, None) => Ok(()),
-            (Some(model), Some(tokenizer), Some(training)) => {
-                training.validate()?;
-                let config = model.marian_config(tokenizer.vocabulary as i64, [0, 2, 2]);
-                config.validate()?;
-                model.open_heads.validate(&config.layout())
-            }
-            (None, ..) => {
-                Err("[checkpoint] takes neither [tokenizer] nor [training]: translators are not fine-tuned"
-                    .to_owned())
-            }
-            (Some(_), ..) => {
-                Err("[model] needs [tokenizer] and [training]: a translator is trained from scratch"
-                    .to_owned())
-            }
-        }
+        let settings = (self.model.as_ref(), self.tokenizer, self.training);
+        let settings = from_scratch(settings, ["translators", "a translator"])?;
+        let Some((model, tokenizer, training)) = settings else { return Ok(()) };
+        training.validate()?;
+        let config = model.marian_config(tokenizer.vocabulary as i64, [0, 2, 2]);
+        config.validate()?;
+        model.open_heads.validate(&config.layout())
     }
 
     fn layout(&self) -> Option<HeadLayout> {
@@ -346,11 +250,17 @@ impl Spec for TranslationSpec {
     }
 
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<ParallelText, Error> {
-        read_split(&self.data, data, split, bad)
+        if let Some(grammar) = self.data.grammar {
+            return Ok(grammar.read(split).expect(KNOWN));
+        }
+        let files = &self.data.splits[split];
+        check_fetched(&files.paths(data), files.fetch.as_ref().or(self.data.fetch.as_ref()))?;
+        Ok(files.read(data, bad)?)
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
-        files(&self.data, data, split)
+        let pair = self.data.splits.get(split).filter(|_| self.data.grammar.is_none());
+        pair.map_or(Vec::new(), |pair| pair.paths(data))
     }
 
     fn trees(&self, split: &str) -> Option<Vec<Tree>> {
@@ -442,7 +352,12 @@ impl ModelSpec {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Translation;
     use super::*;
+    use crate::subject_file::SubjectFile;
+    use crate::test_machine::machine;
+    use std::fs;
+    use training::Machine;
 
     #[test]
     fn tokenizers_that_are_not_here_are_refused_with_those_that_are() {
@@ -469,5 +384,53 @@ mod tests {
         };
         assert_eq!(validated("bleu"), Ok(()));
         assert!(validated("chrf").unwrap_err().contains("score.tokenize is for BLEU"));
+    }
+
+    const DATA: &str = "
+        fetch = 'common'
+        [splits]
+        files = { source = 'a.en', target = 'a.fr', most_words = 2 }
+        table = { pairs = 'b.tsv', source = 2, target = 1, sample = 2, seed = 1, fetch = 'own' }
+    ";
+
+    fn read(folder: &Path, split: &str) -> Result<ParallelText, String> {
+        let spec = format!("description = ''\n[data]\n{}", DATA.replace("[splits]", "[data.splits]"));
+        let (name, spec) = (String::new(), toml::from_str(&spec).unwrap());
+        let file = SubjectFile::<Translation> { name, path: PathBuf::new(), spec };
+        let machine = Machine { data: folder.to_owned(), ..machine() };
+        file.read(&machine, split).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_missing_file_is_named_with_what_brings_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = |file: &str, fetch: &str| {
+            Err(format!("`{}` is missing: run `just fetch {fetch}`", folder.path().join(file).display()))
+        };
+        assert_eq!(read(folder.path(), "files"), missing("a.en", "common"));
+        fs::write(folder.path().join("a.en"), "A.\n").unwrap();
+        assert_eq!(read(folder.path(), "files"), missing("a.fr", "common"));
+        assert_eq!(read(folder.path(), "table"), missing("b.tsv", "own"));
+    }
+
+    #[test]
+    fn files_and_tables_are_read_as_described() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in [
+            ("a.en", "A dog.\nA big dog.\nDogs.\n"),
+            ("a.fr", "Un chien.\nUn gros.\nDes chiens ici.\n"),
+            ("b.tsv", "Va !\tGo.\nCours !\tRun!\nCourez !\tRun!\n"),
+        ] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let files = read(folder.path(), "files").unwrap();
+        assert_eq!((files.source, files.target), (vec!["A dog.".to_owned()], vec!["Un chien.".to_owned()]));
+        let table = read(folder.path(), "table").unwrap();
+        let mut pairs: Vec<_> = table.source.iter().zip(&table.target).collect();
+        pairs.sort();
+        assert_eq!(
+            pairs,
+            [(&"Go.".to_owned(), &"Va !".to_owned()), (&"Run!".to_owned(), &"Cours !".to_owned())]
+        );
     }
 }

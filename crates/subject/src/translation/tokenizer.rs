@@ -28,9 +28,6 @@ impl Published {
 /// Reads the tokeniser of a model's publisher; `None` in a folder that was trained here.
 ///
 /// - `languages`: codes of source and target, for tokenisers that have such
-///
-/// # Errors
-/// If it is at fault, or does not know a code.
 pub(super) fn of_publisher(
     folder: &Path,
     config: &TranslatorConfig,
@@ -72,9 +69,6 @@ pub(crate) fn prefixes(folder: &Path) -> (&'static str, Vec<String>) {
 }
 
 /// Refuses a tokeniser that does not belong to the model in `folder`, of the subject `name`.
-///
-/// # Errors
-/// If it has other symbols.
 pub(super) fn check(
     tokenizer: &dyn SentenceTokenizer,
     config: &TranslatorConfig,

@@ -6,8 +6,8 @@ use corpus::parallel::ParallelText;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::json;
-use tch::{Device, Kind};
-use training::{AdamSettings, Keep, Machine, Recipe};
+use tch::Kind;
+use training::{Keep, Machine, Recipe};
 
 use super::Translation;
 use super::pairs::Pairs;
@@ -15,7 +15,7 @@ use super::spec::{TrainingSpec, TranslationSpec};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
-use crate::train::Trained;
+use crate::train::{Load, Trained};
 
 /// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
 const EPSILON: f64 = 1e-9;
@@ -24,28 +24,18 @@ impl Trained for Translation {
     type Tokenizer = SubwordTokenizer;
     type Objective = TrainingSpec;
 
+    const LOAD: Load<Translator> = Translator::load;
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training"];
 
     fn recipe(spec: &TranslationSpec) -> Result<Option<Recipe>, Error> {
         let TranslationSpec { data, tokenizer, model, training, .. } = spec;
         let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
-        let recipe = |settings: &TrainingSpec| Recipe {
-            settings: json!({
-                "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
-                "tokenizer": tokenizer, "model": model, "training": training,
-            }),
-            curve: "cross-entropy, nats per target token".to_owned(),
-            seed: settings.seed,
-            epochs: settings.epochs,
-            clip_norm: settings.clip_norm,
-            adam: AdamSettings {
-                betas: settings.adam_betas,
-                epsilon: EPSILON,
-                weight_decay: settings.weight_decay,
-            },
-            keep: Keep::Best,
-        };
-        Ok(training.as_ref().map(recipe))
+        let settings = json!({
+            "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
+            "tokenizer": tokenizer, "model": model, "training": training,
+        });
+        let described = (settings, "cross-entropy, nats per target token".to_owned());
+        Ok(training.map(|training| training.recipe(described, (training.adam_betas, EPSILON), Keep::Best)))
     }
 
     fn train_tokenizer(spec: &TranslationSpec, train: &ParallelText) -> Result<SubwordTokenizer, Error> {
@@ -94,9 +84,5 @@ impl Trained for Translation {
         let model = file.spec.model.as_ref().ok_or_else(|| Error::not_trained(&file.name))?;
         let whole = Translator::random(model.config(tokenizer), seed, (Kind::Float, machine.device))?;
         Ok(model.open_heads.of_model(whole)?)
-    }
-
-    fn load_model(folder: &Path, device: Device) -> Result<Translator, core_masking::Error> {
-        Translator::load(folder, (Kind::Float, device))
     }
 }
