@@ -1,4 +1,4 @@
-//! All tasks: a new one is a module with a [`Task`](crate::task::Task) that is [`Trained`] and a line here.
+//! All tasks: a new one is a module with a [`Task`](crate::task::Task) that is [`Trained`], and its name and variant here.
 use std::io;
 use std::path::Path;
 
