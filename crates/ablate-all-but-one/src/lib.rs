@@ -159,10 +159,6 @@ mod tests {
     use super::*;
     use records::MetricName;
 
-    fn row(name: &str, score: f64) -> AblationRow {
-        AblationRow::untested(name.parse().unwrap(), MetricName::Bleu, 30.0, score)
-    }
-
     #[test]
     fn each_layer_of_each_type_has_its_best_head() {
         let scores = [
@@ -173,8 +169,9 @@ mod tests {
             ("enc-enc:2:2", -2.0),
             ("dec-dec:1:3", 9.0),
         ];
-        let rows: Vec<AblationRow> = scores.iter().map(|&(name, score)| row(name, score)).collect();
-        let heads: Vec<HeadId> = scores.iter().map(|(name, _)| name.parse().unwrap()).collect();
+        let heads: [HeadId; 6] = scores.map(|(name, _)| name.parse().unwrap());
+        let row = |(&id, (_, score)): (&HeadId, _)| AblationRow::untested(id, MetricName::Bleu, 30.0, score);
+        let rows: Vec<AblationRow> = heads.iter().zip(scores).map(row).collect();
         let names =
             |heads: &[HeadId]| best_of_layers(heads, &rows).iter().map(HeadId::to_string).collect::<Vec<_>>();
         assert_eq!(names(&heads), ["enc-enc:1:2", "enc-enc:2:1", "dec-dec:1:3"]);

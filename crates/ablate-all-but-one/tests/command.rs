@@ -5,54 +5,33 @@ use std::sync::LazyLock;
 use assert_cmd::Command;
 use predicates::str::contains;
 use records::AblationRow;
-use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, rows, trained};
-
-fn folder() -> TempDir {
-    trained(TRANSLATOR, "ablate-all-but-one", &["--limit", "first:1", "--attention", "enc-enc"])
-}
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, program, refuses, rows, with_model};
 
 fn command(folder: &Path) -> Command {
-    let mut command = test_support::command("ablate-all-but-one", folder);
-    command.args(["--resamples", "99"]);
-    command
+    test_support::command_with("ablate-all-but-one", folder, &["--resamples", "99"])
 }
 
-fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    test_support::refusal(command(folder).args(arguments))
-}
-
-#[test]
-fn every_head_has_one_row_with_its_test() {
-    let folder = folder();
-    command(folder.path()).assert().success().stdout("results/tiny/ablate-all-but-one.csv\n");
-    let rows: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
-    assert_eq!(rows.len(), 3 * 2 * 3);
-    for row in &rows {
-        assert_eq!(row.base_score, rows[0].base_score);
-        assert!(row.p_adjusted.unwrap() >= row.p_value.unwrap());
-    }
-    assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
-}
-
-/// Heads that are chosen on `dev` get rows with their scores on the test split.
+/// Every head has one row with its test. Heads that are chosen on `dev` get rows with their scores on the test split.
 #[test]
 fn heads_are_chosen_on_one_split_and_scored_on_another() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
+    command(folder.path()).assert().success().stdout("results/tiny/ablate-all-but-one.csv\n");
+    let on_test: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
+    assert_eq!(on_test.len(), 3 * 2 * 3);
+    assert!(on_test.iter().all(|row| row.p_adjusted.unwrap() >= row.p_value.unwrap()));
+    assert!(on_test.iter().any(|row| row.score_delta != 0.0), "masking must change something");
     let arguments = ["--attention", "dec-dec", "--select-on", "dev", "--select-limit", "20"];
     let file = "ablate-all-but-one-selected-on-dev.csv";
     command(folder.path()).args(arguments).assert().success().stdout(format!("results/tiny/{file}\n"));
     let all: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one-dev-sample-20.csv");
     let best: Vec<AblationRow> = rows(folder.path(), file);
     assert_eq!((all.len(), best.len()), (2 * 3, 2));
-    command(folder.path()).args(["--attention", "dec-dec"]).assert().success();
-    let on_test: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
     for (layer, chosen) in (1..).zip(&best) {
         let of_layer: Vec<&AblationRow> = all.iter().filter(|row| row.layer == layer).collect();
         let highest = of_layer.iter().map(|row| row.score).fold(f64::NEG_INFINITY, f64::max);
         let first = of_layer.iter().find(|row| row.score == highest).unwrap();
         assert_eq!((chosen.layer, chosen.head), (layer, first.head));
-        let scored = on_test.iter().find(|row| (row.layer, row.head) == (layer, chosen.head)).unwrap();
+        let scored = on_test.iter().find(|row| row.head_id() == chosen.head_id()).unwrap();
         assert_eq!((chosen.score, chosen.base_score), (scored.score, scored.base_score));
         assert!(chosen.p_adjusted.is_some(), "a family of two tests is whole");
     }
@@ -60,12 +39,15 @@ fn heads_are_chosen_on_one_split_and_scored_on_another() {
     let both: Vec<AblationRow> = rows(folder.path(), file);
     assert_eq!(both.len(), 4, "another attention type leaves the rows of the first");
     assert!(both.iter().all(|row| row.p_adjusted.is_some()));
+    let test = ["--select-on", "test"];
+    refuses(command(folder.path()).args(test), "--select-on test is the split that is scored");
+    command(folder.path()).args(["--select-limit", "3"]).assert().code(2).stderr(contains("--select-on"));
 }
 
 #[test]
 fn in_a_layer_of_two_heads_it_is_the_same_as_masking_one() {
     static TWO_HEADS: LazyLock<String> = LazyLock::new(|| CLASSIFIER.replace("heads = 3", "heads = 2"));
-    let folder = trained(&TWO_HEADS, "ablate-all-but-one", &["--limit", "first:1"]);
+    let folder = with_model(&TWO_HEADS);
     command(folder.path()).assert().success();
     test_support::command("ablate-one", folder.path()).args(["--resamples", "99"]).assert().success();
     let kept: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
@@ -78,39 +60,19 @@ fn in_a_layer_of_two_heads_it_is_the_same_as_masking_one() {
     assert!(kept.iter().any(|row| row.score_delta != 0.0));
 }
 
-#[test]
-fn splits_that_make_no_sense_are_refused() {
-    let folder = folder();
-    let message = refusal(folder.path(), &["--select-on", "test"]);
-    assert_eq!(
-        message,
-        "error: --select-on test is the split that is scored: leave it out, or name another\n"
-    );
-    let message = refusal(folder.path(), &["--select-on", "newstest"]);
-    assert!(message.contains("no split `newstest`: this setup has train, dev, test, shifted"), "{message}");
-    command(folder.path()).args(["--select-limit", "3"]).assert().code(2).stderr(contains("--select-on"));
-}
-
 /// Shards do not choose heads, since each would see only part of the rows: the sweep to choose from must be complete.
 #[test]
 fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
-    let (whole, apart) = (folder(), folder());
+    let (whole, apart) = (with_model(TRANSLATOR), with_model(TRANSLATOR));
     let arguments = ["--attention", "dec-dec", "--select-on", "dev"];
-    let sharded = |shard| [&arguments[..], &["--shard", shard]].concat();
-    let message = refusal(apart.path(), &sharded("1/2"));
-    assert!(message.contains("ablate-all-but-one-dev.csv` does not have all rows yet"), "{message}");
-    let merge = || {
-        let mut command = Command::cargo_bin("merge").unwrap();
-        command.current_dir(apart.path()).arg("tiny").assert().success();
-    };
-    for shard in ["1/2", "2/2"] {
-        command(apart.path()).args(["--split", "dev", "--shard", shard]).assert().success();
+    let sharded = [&arguments[..], &["--shard", "1/2"]].concat();
+    refuses(command(apart.path()).args(sharded), "ablate-all-but-one-dev.csv` does not have all rows yet");
+    for sweep in [&["--split", "dev"][..], &arguments] {
+        for shard in ["1/2", "2/2"] {
+            command(apart.path()).args(sweep).args(["--shard", shard]).assert().success();
+        }
+        program("merge", apart.path()).arg("tiny").assert().success();
     }
-    merge();
-    for shard in ["1/2", "2/2"] {
-        command(apart.path()).args(sharded(shard)).assert().success();
-    }
-    merge();
     command(whole.path()).args(arguments).assert().success();
     let chosen = "results/tiny/ablate-all-but-one-selected-on-dev.csv";
     assert_eq!(test_support::read(apart.path(), chosen), test_support::read(whole.path(), chosen));
@@ -120,16 +82,13 @@ fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
 #[test]
 fn stored_effects_of_heads_add_up() {
     let find = |stores_heads: bool| -> Vec<AblationRow> {
-        let folder = trained(LANGUAGE_MODEL, "ablate-all-but-one", &["--resamples", "0"]);
+        let folder = with_model(LANGUAGE_MODEL);
         let sweep = ["--split", "train", "--limit", "200", "--resamples", "99", "--until-decided"];
         if stores_heads {
             test_support::command("ablate-one", folder.path()).args(sweep).assert().success();
         }
-        command(folder.path())
-            .args(&sweep[..4])
-            .args(["--until-decided", "--control-variate", "on"])
-            .assert()
-            .success();
+        let mut summing = command(folder.path());
+        summing.args(&sweep[..4]).args(["--until-decided", "--control-variate", "on"]).assert().success();
         rows(folder.path(), "ablate-all-but-one-train-sample-200.csv")
     };
     let (summed, direct) = (find(true), find(false));

@@ -1,4 +1,4 @@
-//! The whole command on a classifier that trains in a second, and on ready-made checkpoints.
+//! The whole command on classifiers of texts and of words that train in a second, and on ready-made checkpoints.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use assert_cmd::Command;
 use records::{AblationRow, BASE, Blocks, Signature};
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, REGRESSION, read, trained};
+use test_support::{CLASSIFIER, REGRESSION, TAGGER, pearson, program, refuses, said, text, with_model};
 
 /// Makes a folder with a trained model and a setup that may use another.
 fn folder(spec: &str) -> TempDir {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1"]);
+    let folder = with_model(CLASSIFIER);
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
 }
@@ -23,13 +23,7 @@ fn checkpoint(data: &str) -> String {
 }
 
 fn command(folder: &Path) -> Command {
-    let mut command = test_support::command("ablate-one", folder);
-    command.args(["--resamples", "99"]);
-    command
-}
-
-fn refusal(folder: &Path) -> String {
-    test_support::refusal(&mut command(folder))
+    test_support::command_with("ablate-one", folder, &["--resamples", "99"])
 }
 
 fn rows(folder: &Path) -> Vec<AblationRow> {
@@ -91,20 +85,11 @@ fn a_checkpoint_scores_as_the_model_that_was_trained() {
 
 #[test]
 fn classes_that_the_model_does_not_know_are_refused() {
-    let message = refusal(folder(&checkpoint("labels = [\"poor\", \"fine\"]")).path());
-    assert!(
-        message.contains(
-            "data.labels are `poor`, `fine`, but the model in `data/models/tiny` knows `bad`, `good`"
-        ),
-        "{message}"
-    );
+    let named = folder(&checkpoint("labels = [\"poor\", \"fine\"]"));
+    refuses(&mut command(named.path()), "but the model in `data/models/tiny` knows `bad`, `good`");
     let other = folder(&checkpoint(""));
     fs::write(other.path().join("data/reviews/test.tsv"), "review\tverdict\nlovely\tgreat\n").unwrap();
-    let message = refusal(other.path());
-    assert!(
-        message.contains("split `test`, example 1: label `great` is not one of `bad`, `good`"),
-        "{message}"
-    );
+    refuses(&mut command(other.path()), "split `test`, example 1: label `great` is not one of `bad`");
 }
 
 /// A checkpoint without class names takes the setup's names in the order given.
@@ -115,93 +100,46 @@ fn names_in_the_wrong_order_are_warned_of_once() {
         let config = folder.path().join("data/models/tiny/config.json");
         let text = fs::read_to_string(&config).unwrap();
         fs::write(config, text.replace("\"bad\"", "\"LABEL_0\"").replace("\"good\"", "\"LABEL_1\"")).unwrap();
-        let said = command(folder.path()).assert().success().get_output().stderr.clone();
-        let said = String::from_utf8(said).unwrap();
-        assert_eq!(
-            said.matches("warning: the full model is below chance").count(),
-            doubted,
-            "{labels}: {said}"
-        );
-        assert_eq!(said.matches("with the labels [\"bad\", \"good\"]").count(), doubted, "{labels}: {said}");
+        let said = said(&mut command(folder.path()));
+        for text in ["warning: the full model is below chance", "with the labels [\"bad\", \"good\"]"] {
+            assert_eq!(said.matches(text).count(), doubted, "{labels}: {said}");
+        }
     }
 }
 
 #[test]
 fn rows_at_fault_are_refused_or_left_out_and_counted() {
-    let mut expected = None;
-    for (row, fault) in [
-        ("", ""),
-        ("lovely\n", "line 242: 1 column, but the header has 3"),
-        ("lovely\tdull\tgood\t1\n", "line 242: 4 columns, but the header has 3"),
-        (" \tgood\t1\n", "line 242: `review` is empty"),
-    ] {
-        let folder = folder(&checkpoint(""));
-        let path = folder.path().join("data/reviews/test.tsv");
-        fs::write(&path, fs::read_to_string(&path).unwrap() + row).unwrap();
-        if !row.is_empty() {
-            assert!(refusal(folder.path()).contains(&format!("data/reviews/test.tsv`, {fault}")), "{row}");
-        }
-        fs::write(folder.path().join("tiny.toml"), checkpoint("bad_rows = \"skip\"")).unwrap();
-        let said = command(folder.path()).assert().success().get_output().stderr.clone();
-        assert!(String::from_utf8(said).unwrap().contains(fault), "{row}");
-        let signature = String::from_utf8(read(folder.path(), "results/tiny/ablate-one.json")).unwrap();
-        assert_eq!(signature.contains("\"skipped_rows\": 1"), !row.is_empty(), "{signature}");
-        assert_eq!(*expected.get_or_insert_with(|| rows(folder.path())), rows(folder.path()));
-    }
-}
-
-#[test]
-fn a_folder_that_holds_no_such_model_is_refused() {
-    let config = "config.json";
-    for (file, from, to, expected) in [
-        (config, "\"model_type\": \"bert\"", "\"model_type\": \"gpt2\"", "model_type is `gpt2`"),
-        (config, "_layers\": 2", "_layers\": 3", "lacks tensor `bert.encoder.layer.2."),
-        (config, "_embeddings\": 16", "_embeddings\": 8", ".position_embeddings.weight` is [16, 12]"),
-        (config, "\"bad\"", "\"LABEL_0\"", "label `bad` is not one of"),
-        ("tokenizer.json", "{", "", "tokenizer.json"),
-    ] {
-        let folder = folder(&checkpoint(""));
-        let path = folder.path().join("data/models/tiny").join(file);
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains(from), "{from}");
-        fs::write(path, text.replace(from, to)).unwrap();
-        let message = refusal(folder.path());
-        assert!(message.contains(expected), "{expected}: {message}");
-    }
-    let folder = folder(&checkpoint(""));
-    let mut bytes = read(folder.path(), "data/models/tiny/model.safetensors");
-    let last = bytes.len() - 4;
-    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
-    fs::write(folder.path().join("data/models/tiny/model.safetensors"), bytes).unwrap();
-    assert!(refusal(folder.path()).contains("holds NaN or infinite values"));
+    let folder = folder(&checkpoint("bad_rows = \"skip\""));
+    command(folder.path()).assert().success();
+    let expected = rows(folder.path());
+    let path = folder.path().join("data/reviews/test.tsv");
+    fs::write(&path, fs::read_to_string(&path).unwrap() + "lovely\n").unwrap();
+    let fault = "line 242: 1 column, but the header has 3";
+    assert!(said(command(folder.path()).arg("--again")).contains(fault));
+    let signature = text(folder.path(), "results/tiny/ablate-one.json");
+    assert!(signature.contains("\"skipped_rows\": 1"), "{signature}");
+    assert_eq!(rows(folder.path()), expected);
+    fs::write(folder.path().join("tiny.toml"), checkpoint("")).unwrap();
+    refuses(&mut command(folder.path()), &format!("data/reviews/test.tsv`, {fault}"));
 }
 
 /// Makes a folder with a single-output model and a setup that uses it as a ready-made checkpoint.
 fn one_output(metric: &str) -> TempDir {
-    let folder = trained(REGRESSION, "ablate-one", &["--limit", "first:9"]);
+    let folder = with_model(REGRESSION);
     let (head, _) = REGRESSION.split_once("tokenizer.vocabulary").unwrap();
     let spec = format!("{}checkpoint.from = \"models/tiny\"\n", head.replace("\"pearson\"", metric));
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
 }
 
-/// Returns the stored true and predicted values of the full model.
-fn stored(folder: &Path) -> Vec<[f64; 2]> {
+/// Returns the stored statistics of the full model: true and predicted values of each text, or predicted, true and correct entities of each
+/// sentence.
+fn stored<const N: usize>(folder: &Path) -> Vec<[f64; N]> {
     let path = folder.join("results/tiny/ablate-one.csv");
     let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
     let blocks = Blocks::beside(&path, &signature).unwrap().unwrap();
     let cells = blocks.get(BASE).unwrap().cells(None).unwrap();
-    cells.iter().map(|own| [own[0], own[1]].map(|cell| f64::from(cell.value()))).collect()
-}
-
-/// Computes Pearson's r, in points, by its definition.
-fn pearson(pairs: &[[f64; 2]]) -> f64 {
-    let mean = |side: usize| pairs.iter().map(|pair| pair[side]).sum::<f64>() / pairs.len() as f64;
-    let means = [mean(0), mean(1)];
-    let sum = |a: usize, b: usize| {
-        pairs.iter().map(|pair| (pair[a] - means[a]) * (pair[b] - means[b])).sum::<f64>()
-    };
-    100.0 * sum(0, 1) / (sum(0, 0) * sum(1, 1)).sqrt()
+    cells.iter().map(|own| std::array::from_fn(|place| f64::from(own[place].value()))).collect()
 }
 
 /// In the second part labels are 3 - 2y of the outputs y, so that both correlations are -1.
@@ -209,9 +147,9 @@ fn pearson(pairs: &[[f64; 2]]) -> f64 {
 fn one_output_is_scored_by_correlation() {
     let folder = one_output("\"pearson\"");
     command(folder.path()).assert().success();
-    let (rows, pairs) = (rows(folder.path()), stored(folder.path()));
+    let (rows, pairs) = (rows(folder.path()), stored::<2>(folder.path()));
     assert_eq!((rows.len(), pairs.len()), (2 * 3, 240));
-    assert!((rows[0].base_score - pearson(&pairs)).abs() < 1e-9 && rows[0].base_score > 80.0);
+    assert!((rows[0].base_score - 100.0 * pearson(&pairs)).abs() < 1e-9 && rows[0].base_score > 80.0);
     assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
     for row in &rows {
         assert_eq!(row.metric.name(), "pearson");
@@ -240,14 +178,9 @@ fn correlations_that_do_not_exist_are_named_or_refused() {
         fs::write(folder.path().join("data/reviews/test.tsv"), format!("review\trating\n{rows}")).unwrap();
     };
     write("dull film\t1.5\nlovely film\t1.50\n");
-    let expected = "split `test`: all labels are `1.5`, and nothing correlates with what does not vary";
-    assert!(refusal(folder.path()).contains(expected));
-    write("dull film\t1.5\nlovely film\tinf\n");
-    assert!(refusal(folder.path()).contains("test.tsv`, line 3: label `inf` is not a finite number"));
-
+    refuses(&mut command(folder.path()), "split `test`: all labels are `1.5`");
     write("dull film\t1.5\ndull film\t2\ndull film\t-3e-1\n");
-    let output = command(folder.path()).assert().success().get_output().clone();
-    let message = String::from_utf8(output.stderr).unwrap();
+    let message = said(&mut command(folder.path()));
     assert_eq!(message.matches("no correlation exists and 0 stands for it: ").count(), 1, "{message}");
     assert!(message.contains("; self:1:2; "), "{message}");
     assert!(rows(folder.path()).iter().all(|row| row.score == 0.0 && row.p_value.is_none_or(|p| p == 1.0)));
@@ -255,18 +188,91 @@ fn correlations_that_do_not_exist_are_named_or_refused() {
 
 #[test]
 fn metrics_of_classes_and_of_one_output_are_not_exchanged() {
-    let message = refusal(one_output("\"accuracy\"").path());
-    assert!(message.contains(r#"accuracy is for classes: set score.metric = "pearson""#), "{message}");
-    let message = refusal(folder(&checkpoint("").replace("\"accuracy\"", "\"pearson\"")).path());
-    assert!(message.contains("label `bad` is not a finite number"), "{message}");
-    let message = refusal(
-        folder(&checkpoint("labels = [\"bad\", \"good\"]").replace("\"accuracy\"", "\"pearson\"")).path(),
+    let pearson = |labels: &str| checkpoint(labels).replace("\"accuracy\"", "\"pearson\"");
+    let rated = pearson("").replace("\"verdict\"", "\"rating\"");
+    for (folder, fault) in [
+        (one_output("\"accuracy\""), r#"accuracy is for classes: set score.metric = "pearson""#),
+        (folder(&pearson("")), "label `bad` is not a finite number"),
+        (folder(&pearson("labels = [\"bad\", \"good\"]")), "data.labels and data.rename are for classes"),
+        (folder(&rated), "pearson is for models with one output"),
+    ] {
+        refuses(&mut command(folder.path()), fault);
+    }
+}
+
+const TAGS: &str = "scheme = \"raw\"\nformat = { kind = \"conll\", text = 1, label = 2 }\nsplits = { test = \"test.conll\" }";
+
+/// Makes a setup that uses the trained model as a ready-made checkpoint on the file `test.conll` with this text.
+fn on_file(text: &str, data: &str, metric: &str) -> TempDir {
+    let folder = with_model(TAGGER);
+    let spec = format!(
+        "task = \"classification\"\ndescription = \"Tags\"\n[data]\n{data}\n[score]\nmetric = \"{metric}\"\n[checkpoint]\n\
+         from = \"models/tiny\"\n"
     );
-    assert!(message.contains("data.labels and data.rename are for classes"), "{message}");
-    let rated = checkpoint("").replace("\"accuracy\"", "\"pearson\"").replace("\"verdict\"", "\"rating\"");
-    let message = refusal(folder(&rated).path());
-    assert!(
-        message.contains("pearson is for models with one output, but this one has 2 classes"),
-        "{message}"
-    );
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    fs::write(folder.path().join("data/test.conll"), text).unwrap();
+    folder
+}
+
+#[test]
+fn the_f1_of_entities_is_tested_by_swaps_of_sentences() {
+    let folder = with_model(TAGGER);
+    command(folder.path()).assert().success();
+    let rows = rows(folder.path());
+    assert_eq!(rows.len(), 2 * 3);
+    for row in &rows {
+        assert_eq!((row.attention.name(), row.metric.name()), ("self", "entity-f1"));
+        assert!((0.0..=1.0).contains(&row.p_value.unwrap()) && row.delta_low <= row.delta_high, "{row:?}");
+        assert_eq!((row.p_unpaired_t, row.p_mcnemar), (None, None));
+    }
+    let counts = stored::<3>(folder.path());
+    assert_eq!(counts.len(), 60);
+    let [own, gold, right] = [0, 1, 2].map(|column| counts.iter().map(|counts| counts[column]).sum::<f64>());
+    let score = 200.0 * right / (own + gold);
+    assert!((rows[0].score - rows[0].score_delta - score).abs() < 1e-9, "{score}");
+    assert!(score > 40.0, "it has learned something: {score}");
+    assert!(rows.iter().any(|row| row.score_delta < -1.0), "masking must change something");
+}
+
+/// On the model's own tags both metrics are 100. Words beyond 64 tokens are reported.
+#[test]
+fn tags_that_say_prints_are_those_that_are_scored() {
+    let folder = with_model(TAGGER);
+    let sentences =
+        ["The old dog that the cat sees sleeps near the house .", "Does the girl with the hat see a bird ?"];
+    let mut text = String::new();
+    for sentence in sentences {
+        let mut say = program("say", folder.path());
+        let output = say.args(["tiny.toml", sentence]).assert().success().get_output().clone();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let tagged = said.trim().strip_prefix("all heads: ").unwrap();
+        assert_eq!(tagged.split(' ').count(), sentence.split(' ').count(), "{tagged}");
+        text += &(tagged.replace(' ', "\n").replace('/', "\t") + "\n\n");
+    }
+    for (metric, data) in [("entity-f1", TAGS), ("token-accuracy", &TAGS.replace("scheme = \"raw\"\n", ""))] {
+        let folder = on_file(&text, data, metric);
+        command(folder.path()).assert().success();
+        let row = &rows(folder.path())[0];
+        assert_eq!((row.metric.name(), row.score - row.score_delta), (metric, 100.0));
+    }
+    let long = format!("{text}{}", "the\tO\n".repeat(80));
+    let folder = on_file(&long, TAGS, "entity-f1");
+    let said = said(&mut command(folder.path()));
+    assert!(said.contains("split `test`: words not seen by the model: 18"), "{said}");
+}
+
+#[test]
+fn words_and_tags_at_fault_are_refused_in_one_line() {
+    let iob2 = TAGS.replace("scheme = \"raw\"\n", "");
+    let unknown = "split `test`, example 1: tag `B-PER` of word `the` is not one of `O`";
+    let unopened = "split `test`, sentence 2: tag `I-OBJ` of word `red` begins an entity";
+    for (text, data, metric, fault) in [
+        ("the\tB-PER\n", TAGS, "entity-f1", unknown),
+        ("a\tO\n\nthe\tB-SUBJ\nred\tI-OBJ\n", &iob2, "entity-f1", unopened),
+        ("the\tO\n", TAGS, "entity-f1", "split `test`: no tag marks an entity"),
+        ("the\tO\n", &iob2, "accuracy", "tags words: score.metric must be entity-f1"),
+        ("the\tO\n", TAGS, "token-accuracy", "data.scheme is for score.metric entity-f1"),
+    ] {
+        refuses(&mut command(on_file(text, data, metric).path()), fault);
+    }
 }

@@ -1,39 +1,23 @@
 //! The whole command on a setup that trains in a second.
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use assert_cmd::Command;
 use predicates::str::contains;
-use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
+use records::{AblationRow, AuditRow, Signature};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, program, read, refuses, said, with_model};
 
-fn folder() -> TempDir {
-    trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--attention", "enc-enc"])
-}
+const TABLE: &str = "results/tiny/ablate-one.csv";
 
 fn command(folder: &Path) -> Command {
-    let mut command = test_support::command("ablate-one", folder);
-    command.args(["--resamples", "99"]);
-    command
-}
-
-fn table(folder: &Path) -> PathBuf {
-    folder.join("results/tiny/ablate-one.csv")
-}
-
-fn growing(folder: &Path) -> PathBuf {
-    folder.join("results/tiny/ablate-one.partial.csv")
-}
-
-fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    test_support::refusal(command(folder).args(arguments))
+    test_support::command_with("ablate-one", folder, &["--resamples", "99"])
 }
 
 #[test]
 fn every_head_has_one_row_with_its_test() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     command(folder.path()).assert().success().stdout("results/tiny/ablate-one.csv\n");
-    let rows: Vec<records::AblationRow> = test_support::rows(folder.path(), "ablate-one.csv");
+    let rows: Vec<AblationRow> = test_support::rows(folder.path(), "ablate-one.csv");
     assert_eq!(rows.len(), 3 * 2 * 3);
     for row in &rows {
         assert_eq!(row.score_delta, row.score - row.base_score);
@@ -47,144 +31,67 @@ fn every_head_has_one_row_with_its_test() {
         assert!(row.delta_low.unwrap() <= row.delta_high.unwrap());
     }
     assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
-    assert!(folder.path().join("results/tiny/ablate-one.json").exists());
+    let signature = Signature::read(&folder.path().join("results/tiny/ablate-one.json")).unwrap().unwrap();
+    let weights = records::sha256_file(&folder.path().join("data/models/tiny/model.safetensors")).unwrap();
+    assert_eq!(signature.identity.weights, Some(weights));
 }
 
-/// The small limit leaves one sentence per batch, on one thread.
+/// The small memory leaves one sentence per batch.
 #[test]
-fn too_little_memory_means_small_batches() {
-    let (ample, scarce) = (folder(), folder());
-    command(ample.path()).args(["--limit", "first:5"]).assert().success();
-    command(scarce.path()).args(["--limit", "first:5", "--memory", "1K"]).assert().success();
-    let table = |folder: &TempDir| fs::read(folder.path().join("results/tiny/ablate-one-first-5.csv"));
-    assert_eq!(table(&ample).unwrap(), table(&scarce).unwrap());
-}
-
-#[test]
-fn one_type_after_another_and_any_number_of_threads_give_the_same_file() {
-    let (together, apart) = (folder(), folder());
-    command(together.path()).args(["--threads", "2"]).assert().success();
+fn neither_the_order_of_types_nor_threads_nor_memory_change_the_file() {
+    let (together, apart) = (with_model(TRANSLATOR), with_model(TRANSLATOR));
+    let file = "results/tiny/ablate-one-first-5.csv";
+    command(together.path()).args(["--limit", "first:5", "--threads", "2"]).assert().success();
     for attention in ["dec-dec", "enc-enc", "all"] {
-        command(apart.path()).args(["--threads", "1", "--attention", attention]).assert().success();
+        let scarce = ["--limit", "first:5", "--threads", "1", "--memory", "1K", "--attention", attention];
+        command(apart.path()).args(scarce).assert().success();
     }
-    assert_eq!(fs::read(table(together.path())).unwrap(), fs::read(table(apart.path())).unwrap());
-}
-
-#[test]
-fn a_killed_sweep_goes_on_to_the_file_of_an_unbroken_one() {
-    let (unbroken, killed) = (folder(), folder());
-    command(unbroken.path()).assert().success();
-    for rows in [1, 5] {
-        let lines = || fs::read_to_string(growing(killed.path())).map_or(0, |text| text.lines().count());
-        kill_when("ablate-one", &["--resamples", "99"], killed.path(), || lines() > rows);
-    }
-    command(killed.path()).assert().success();
-    assert_eq!(fs::read(table(killed.path())).unwrap(), fs::read(table(unbroken.path())).unwrap());
+    assert_eq!(read(together.path(), file), read(apart.path(), file));
 }
 
 /// A run with other settings writes to a new name; with --output it is refused.
 #[test]
 fn runs_of_other_numbers_leave_results_as_they_are() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     let enc_enc = ["--attention", "enc-enc"];
     command(folder.path()).args(enc_enc).assert().success();
-    let before = fs::read(table(folder.path())).unwrap();
-    command(folder.path())
-        .args(["--attention", "dec-dec", "--limit", "first:3", "--split", "shifted", "--resamples", "0"])
-        .assert()
-        .success()
-        .stdout("results/tiny/ablate-one-shifted-first-3.csv\n");
-    let rescaled = command(folder.path()).args(enc_enc).arg("--rescale").output().unwrap();
+    let before = read(folder.path(), TABLE);
+    let other = ["--attention", "dec-dec", "--limit", "first:3", "--split", "shifted"];
+    let file = "results/tiny/ablate-one-shifted-first-3.csv\n";
+    command(folder.path()).args(other).assert().success().stdout(file);
+    let rescaled = [&enc_enc[..], &["--rescale", "--shard", "2/2"]].concat();
+    let rescaled = command(folder.path()).args(rescaled).output().unwrap();
     let own = String::from_utf8(rescaled.stdout).unwrap();
-    assert!(
-        own.starts_with("results/tiny/ablate-one-") && own != "results/tiny/ablate-one-shifted-first-3.csv\n"
-    );
+    assert!(own.starts_with("results/tiny/ablate-one-") && own.ends_with(".shard-2-of-2.csv\n"), "{own}");
     let said = String::from_utf8(rescaled.stderr).unwrap();
     assert!(said.contains("arguments.rescale: false in the file, true now"), "{said}");
-    let message = refusal(
-        folder.path(),
-        &["--attention", "enc-enc", "--rescale", "--output", "results/tiny/ablate-one.csv"],
-    );
-    assert!(message.contains("belongs to another run"), "{message}");
-    assert_eq!(fs::read(table(folder.path())).unwrap(), before);
+    let into = ["--attention", "enc-enc", "--rescale", "--output", TABLE];
+    refuses(command(folder.path()).args(into), "belongs to another run");
+    assert_eq!(read(folder.path(), TABLE), before);
     command(folder.path()).args(enc_enc).args(["--rescale", "--again"]).assert().success();
-    assert_ne!(fs::read(table(folder.path())).unwrap(), before);
-}
-
-/// The run is killed once before its first row and once after it.
-#[test]
-fn an_interrupted_run_that_computes_anew_leaves_the_old_results() {
-    let folder = folder();
-    command(folder.path()).assert().success();
-    let files = ["csv", "json", "segments.csv.gz"].map(|end| table(folder.path()).with_extension(end));
-    let read = || files.each_ref().map(|file| fs::read(file).unwrap());
-    let before = read();
-    for rows in [0, 2] {
-        let lines = || fs::read_to_string(growing(folder.path())).map_or(0, |text| text.lines().count());
-        kill_when("ablate-one", &["--resamples", "99", "--again"], folder.path(), || lines() > rows);
-        assert_eq!(read(), before, "killed after {rows} lines");
-    }
-    command(folder.path()).arg("--again").assert().success();
-    assert_eq!(read()[0], before[0], "equal runs give equal bytes");
-    assert!(!growing(folder.path()).exists());
-}
-
-#[test]
-fn results_are_tested_again_without_the_model() {
-    let folder = folder();
-    command(folder.path()).assert().success();
-    let fresh = fs::read(table(folder.path())).unwrap();
-    fs::remove_dir_all(folder.path().join("data")).unwrap();
-    let retest = |arguments: &[&str]| {
-        let mut command = Command::cargo_bin("retest").unwrap();
-        command.current_dir(folder.path()).arg("tiny").args(arguments).assert().success();
-        fs::read(table(folder.path())).unwrap()
-    };
-    assert_ne!(retest(&["--resamples", "199", "--seed", "3"]), fresh);
-    assert_eq!(retest(&["--resamples", "99", "--seed", "1"]), fresh);
-    let untested = String::from_utf8(retest(&["--resamples", "0"])).unwrap();
-    assert!(untested.lines().nth(1).unwrap().ends_with(",,,,,,,,"), "{untested}");
+    assert_ne!(read(folder.path(), TABLE), before);
 }
 
 #[test]
 fn faults_are_named_in_one_line() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     fs::write(folder.path().join("file"), "").unwrap();
     for (arguments, expected) in [
         (["--split", "newstest"], "no split `newstest`: this setup has train, dev, test, shifted"),
         (["--attention", "self"], "no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"),
         (["--output", "file/ablate-one.csv"], "error: cannot write `file`"),
-        (["--output", "ablate-one.txt"], "whose name ends in `.csv`"),
     ] {
-        let message = refusal(folder.path(), &arguments);
-        assert!(message.contains(expected), "{message}");
+        refuses(command(folder.path()).args(arguments), expected);
     }
-    for (usage, expected) in
-        [(["--attention", "enc"], "it is one of enc-enc"), (["--limit", "0"], "a whole number of at least 1")]
-    {
-        command(folder.path()).args(usage).assert().code(2).stderr(contains(expected));
-    }
-    let replace = |file: &str, from: &str, to: &str| {
-        let path = folder.path().join(file);
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains(from), "{file}: {text}");
-        fs::write(path, text.replace(from, to)).unwrap();
-    };
-    replace("tiny.toml", "positions = 160", "positions = 8");
-    replace("data/models/tiny/settings.json", "\"positions\": 160", "\"positions\": 8");
-    let config = "data/models/tiny/config.json";
-    replace(config, "\"max_position_embeddings\": 160", "\"max_position_embeddings\": 8");
-    let message = refusal(folder.path(), &[]);
-    assert!(message.contains("split `test`, sentence 1") && message.contains("8 positions"), "{message}");
+    command(folder.path()).args(["--attention", "enc"]).assert().code(2).stderr(contains("one of enc-enc"));
     for (file, content, expected) in [
         ("model.safetensors", "torn", "model.safetensors`"),
         ("tokenizer.json", "{", "tokenizer.json"),
         ("config.json", r#"{"model_type": "bert"}"#, "model_type is `bert`"),
     ] {
-        let folder = self::folder();
+        let folder = with_model(TRANSLATOR);
         fs::write(folder.path().join("data/models/tiny").join(file), content).unwrap();
-        let message = refusal(folder.path(), &[]);
-        assert!(message.contains(expected), "{file}: {message}");
+        refuses(&mut command(folder.path()), expected);
     }
 }
 
@@ -193,10 +100,10 @@ fn faults_are_named_in_one_line() {
 fn other_texts_are_the_same_however_they_are_read() {
     const RESAMPLE: [&str; 4] = ["--ablation", "resample", "--reference-limit", "30"];
     for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
-        let folder = trained(spec, "ablate-one", &["--limit", "first:1"]);
+        let folder = with_model(spec);
         let scores = |arguments: &[&str], file: &str| {
             command(folder.path()).args(RESAMPLE).args(arguments).assert().success();
-            let rows: Vec<records::AblationRow> = test_support::rows(folder.path(), file);
+            let rows: Vec<AblationRow> = test_support::rows(folder.path(), file);
             rows.into_iter().map(|row| row.score).collect::<Vec<_>>()
         };
         let found = scores(&[], "ablate-one-resample-1.csv");
@@ -206,24 +113,98 @@ fn other_texts_are_the_same_however_they_are_read() {
         }
         assert_ne!(found, scores(&["--draw", "2"], "ablate-one-resample-2.csv"));
         let own = [&RESAMPLE[..], &["--reference-on", "test"]].concat();
-        assert!(refusal(folder.path(), &own).contains("where a text may stand for itself"));
-        assert!(refusal(folder.path(), &["--draw", "2"]).contains("--draw is for --ablation resample"));
+        refuses(command(folder.path()).args(own), "where a text may stand for itself");
+        refuses(command(folder.path()).args(["--draw", "2"]), "--draw is for --ablation resample");
     }
 }
 
 #[test]
 fn a_sweep_says_what_it_will_do_and_how_it_is_resumed() {
-    let folder = folder();
-    let mut command = Command::cargo_bin("ablate-one").unwrap();
-    let arguments = ["tiny.toml", "--limit", "2", "--attention", "enc-enc", "--resamples", "0"];
-    command.current_dir(folder.path()).args(arguments).assert().success().stderr(contains(
-        "masking 6 head sets on a random sample of 2 segments of split `test`: 7 evaluations of the split; if stopped, resume \
-         with `ablate-one tiny.toml --limit 2 --attention enc-enc --resamples 0`",
-    ));
-    command
-        .arg("--limit")
-        .arg("500")
-        .assert()
-        .success()
-        .stderr(contains("warning: --limit 500: split `test` has only 24 segments, and all are scored"));
+    let folder = with_model(TRANSLATOR);
+    let arguments = ["tiny.toml", "--limit", "500", "--attention", "enc-enc", "--resamples", "0"];
+    let said = said(program("ablate-one", folder.path()).args(arguments));
+    assert!(said.contains("`test` has only 24 segments, and all are scored"), "{said}");
+    assert!(said.contains("masking 6 head sets on all 24 segments of split `test`: 7 evaluations"), "{said}");
+    assert!(said.contains(&format!("resume with `ablate-one {}`", arguments.join(" "))), "{said}");
+}
+
+fn audit(folder: &Path, arguments: &[&str]) -> Command {
+    let small = ["--resamples", "99", "--limit", "first:10"];
+    test_support::command_with("audit", folder, &[arguments, &small].concat())
+}
+
+/// Both the list and the random sets are single heads of one layer, so `ablate-one` gives their scores.
+#[test]
+fn a_list_is_ranked_among_random_sets_of_its_layers() {
+    let folder = with_model(LANGUAGE_MODEL);
+    audit(folder.path(), &["L2H3"]).assert().success().stdout("results/tiny/audit-first-10.csv\n");
+    let mut single = test_support::command("ablate-one", folder.path());
+    single.args(["--limit", "first:10", "--resamples", "0"]).assert().success();
+    let alone: Vec<AblationRow> = test_support::rows(folder.path(), "ablate-one-first-10.csv");
+    let score = |name: &str| alone.iter().find(|row| row.head_id().to_string() == name).unwrap().score;
+    let all: Vec<AuditRow> = test_support::rows(folder.path(), "audit-first-10.csv");
+    let (list, draws) = (&all[0], &all[1..]);
+    assert_eq!((list.draw, list.masked_heads.as_str(), draws.len()), (None, "self:2:3", 200));
+    for (row, seed) in draws.iter().zip(1..) {
+        assert_eq!(row.draw, Some(seed));
+        assert!(row.masked_heads.starts_with("self:2:"), "{row:?}");
+        assert!((row.score - score(&row.masked_heads)).abs() < 1e-9, "{row:?}");
+    }
+    // 200 draws of 4 heads: 50 each, with a standard deviation of 6
+    for head in 1..=4 {
+        let drawn = draws.iter().filter(|row| row.masked_heads == format!("self:2:{head}")).count();
+        assert!((25..=75).contains(&drawn), "head {head}: {drawn}");
+    }
+    let larger = draws.iter().filter(|row| row.score > list.score).count(); // nats
+    let as_large = draws.iter().filter(|row| row.score >= list.score).count();
+    assert_eq!((list.rank, list.draws), (Some(1 + larger), Some(200)));
+    assert_eq!(list.p_rank, Some((1 + as_large) as f64 / 201.0));
+    // the list is one head of four: finding it has probability 1/4, not finding it p = 1
+    assert_eq!(list.found_again_by_chance, Some(0.25));
+    assert_eq!(list.p_found_again, Some(if list.found_again == Some(1) { 0.25 } else { 1.0 }));
+    assert!(list.delta_low.unwrap() <= list.score_delta && list.score_delta <= list.delta_high.unwrap());
+
+    let before = read(folder.path(), "results/tiny/audit-first-10.csv");
+    audit(folder.path(), &["L2H3"]).assert().success();
+    assert_eq!(read(folder.path(), "results/tiny/audit-first-10.csv"), before, "nothing is measured again");
+    audit(folder.path(), &["L2H3", "--draws", "210"]).assert().success();
+    assert_eq!(test_support::rows::<AuditRow>(folder.path(), "audit-first-10.csv").len(), 211);
+}
+
+/// Combines a list from a file, several splits, and a ranking by a gradient.
+#[test]
+fn a_list_of_a_file_is_audited_on_each_split_and_what_cannot_be_audited_is_refused() {
+    let folder = with_model(LANGUAGE_MODEL);
+    fs::write(folder.path().join("heads.yaml"), "heads:  # two\n  - L1H1\n  - \"self:2:4\"\n").unwrap();
+    let arguments = ["heads.yaml", "--split", "test,shifted", "--by", "importance", "--estimate-limit", "20"];
+    let paths = "results/tiny/audit-first-10.csv\nresults/tiny/audit-shifted-first-10.csv\n";
+    audit(folder.path(), &arguments).assert().success().stdout(paths);
+    for file in ["audit-first-10.csv", "audit-shifted-first-10.csv"] {
+        let all: Vec<AuditRow> = test_support::rows(folder.path(), file);
+        assert_eq!((all.len(), all[0].masked_heads.as_str()), (201, "self:1:1+self:2:4"));
+        assert!(all[1..].iter().all(|row| row.masked_heads.matches("self:1:").count() == 1));
+        assert_eq!(all[0].found_again_by_chance, Some(0.5));
+    }
+    for (arguments, expected) in [
+        (&["missing.yaml"][..], "the list `missing.yaml`, of a file or of arguments: "),
+        (&["L1H1,L1H2,L1H3,L1H4"], "the list has all heads of its layers"),
+        (&["L1H1", "--by", "random"], "heads are not ranked by it one by one"),
+        (&["L1H1", "--estimate-on", "test"], "--estimate-on test is a split that is scored"),
+        (&["L1H1", "--split", "test,dev", "--output", "a.csv"], "--output is for one split"),
+    ] {
+        refuses(&mut audit(folder.path(), arguments), expected);
+    }
+    audit(folder.path(), &["L1H1", "--draws", "20"]).assert().failure().code(2);
+}
+
+#[test]
+fn an_oracle_ranks_heads_under_the_ablation_of_the_list() {
+    let folder = with_model(LANGUAGE_MODEL);
+    let arguments = ["L2H3", "--by", "oracle", "--ablation", "mean", "--estimate-limit", "20"];
+    audit(folder.path(), &arguments).assert().success();
+    let files = fs::read_dir(folder.path().join("results/tiny")).unwrap();
+    let names: Vec<String> = files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let sweeps: Vec<&String> =
+        names.iter().filter(|name| name.starts_with("ablate-one") && name.ends_with("20.csv")).collect();
+    assert!(!sweeps.is_empty() && sweeps.iter().all(|name| name.contains("mean")), "{names:?}");
 }

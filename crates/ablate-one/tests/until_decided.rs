@@ -1,29 +1,19 @@
 //! Heads that are measured on a growing sample until they are decided.
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use assert_cmd::Command;
 use records::{AblationRow, Blocks, Row, Signature, TestedRow, Verdict, first_order_name};
-use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, refuses, text, with_model};
 
 /// Uses the training split, which has enough sentences for three looks.
 const SWEEP: [&str; 6] = ["--split", "train", "--limit", "200", "--resamples", "199"];
 
 const NAME: &str = "ablate-one-train-sample-200.csv";
-
-fn folder() -> TempDir {
-    trained(LANGUAGE_MODEL, "ablate-one", &["--resamples", "0"])
-}
+const TABLE: &str = "results/tiny/ablate-one-train-sample-200.csv";
 
 fn command(folder: &Path) -> Command {
-    let mut command = test_support::command("ablate-one", folder);
-    command.args(SWEEP);
-    command
-}
-
-fn table(folder: &Path) -> PathBuf {
-    folder.join("results/tiny").join(NAME)
+    test_support::command_with("ablate-one", folder, &SWEEP)
 }
 
 fn sweep(folder: &Path, arguments: &[&str]) -> Vec<AblationRow> {
@@ -32,12 +22,13 @@ fn sweep(folder: &Path, arguments: &[&str]) -> Vec<AblationRow> {
 }
 
 /// A head leaves the sweep at the first look at which its interval is on one side of the margin. Heads measured to the end get the results
-/// of the exact sweep. The intervals of the others contain the exact effects.
+/// of the exact sweep. The intervals of the others contain the exact effects. Intervals hold at every look and margin, so testing stored
+/// rows needs no model.
 #[test]
 fn heads_stop_once_they_are_decided() {
-    let (exact, stopping) = (folder(), folder());
+    let (exact, folder) = (with_model(LANGUAGE_MODEL), with_model(LANGUAGE_MODEL));
     let exact = sweep(exact.path(), &["--exact"]);
-    let rows = sweep(stopping.path(), &["--until-decided"]);
+    let rows = sweep(folder.path(), &["--until-decided"]);
     assert_eq!(rows.len(), 8);
     let mut stopped = 0;
     for (row, exact) in rows.iter().zip(&exact) {
@@ -57,23 +48,22 @@ fn heads_stop_once_they_are_decided() {
         assert_eq!((row.p_value, row.simultaneous_low), (None, None));
     }
     assert!(stopped > 0, "some head must be decided early for the test to mean something");
-}
-
-#[test]
-fn predictions_are_stored_for_all_segments() {
-    let folder = folder();
-    let rows = sweep(folder.path(), &["--until-decided"]);
-    let signature = Signature::read(&table(folder.path()).with_extension("json")).unwrap().unwrap();
-    let blocks = Blocks::beside(&table(folder.path()), &signature).unwrap().unwrap();
+    // predictions are stored for all segments
+    let table = folder.path().join(TABLE);
+    let signature = Signature::read(&table.with_extension("json")).unwrap().unwrap();
+    let blocks = Blocks::beside(&table, &signature).unwrap().unwrap();
     let predicted = blocks.get(&first_order_name(&rows[0].name())).unwrap();
     assert!(predicted.segments.len() > 190, "{}", predicted.segments.len());
+    significance::retest(&table, |testing| testing).unwrap();
+    assert_eq!(test_support::rows::<AblationRow>(folder.path(), NAME), rows);
     let without = sweep(folder.path(), &["--until-decided", "--control-variate", "off", "--again"]);
     assert!(without.iter().all(|row| row.correlation.is_none()));
 }
 
 #[test]
 fn a_killed_sweep_and_one_without_budget_go_on_to_the_same_file() {
-    let (unbroken, killed, poor) = (folder(), folder(), folder());
+    let (unbroken, killed, poor) =
+        (with_model(LANGUAGE_MODEL), with_model(LANGUAGE_MODEL), with_model(LANGUAGE_MODEL));
     let bounds = ["--until-decided", "--bounds", "pocock", "--margin", "0.1"];
     sweep(unbroken.path(), &bounds);
     let growing = killed.path().join("results/tiny/ablate-one-train-sample-200.partial.csv");
@@ -86,10 +76,8 @@ fn a_killed_sweep_and_one_without_budget_go_on_to_the_same_file() {
     let first = sweep(poor.path(), &[&bounds[..], &["--budget", "1200"]].concat());
     assert!(first.iter().all(|row| row.looks() == Some(vec![50])), "{first:?}");
     sweep(poor.path(), &bounds);
-    let expected = fs::read(table(unbroken.path())).unwrap();
-    let expected = String::from_utf8(expected).unwrap();
     for other in [&killed, &poor] {
-        assert_eq!(fs::read_to_string(table(other.path())).unwrap(), expected);
+        assert_eq!(text(other.path(), TABLE), text(unbroken.path(), TABLE));
     }
 }
 
@@ -97,7 +85,7 @@ fn a_killed_sweep_and_one_without_budget_go_on_to_the_same_file() {
 /// budget pays for the full model and for 8 heads on 50 of 200 sentences, but not for the gradient.
 #[test]
 fn stored_gradients_serve_other_sweeps() {
-    let (alone, second) = (folder(), folder());
+    let (alone, second) = (with_model(LANGUAGE_MODEL), with_model(LANGUAGE_MODEL));
     let pocock = ["--until-decided", "--bounds", "pocock"];
     let poor = [&pocock[..], &["--budget", "600"]].concat();
     command(alone.path()).args(&poor).assert().code(1);
@@ -113,30 +101,12 @@ fn stored_gradients_serve_other_sweeps() {
     }
 }
 
-/// Intervals hold at every look and margin, so testing stored rows needs no model.
-#[test]
-fn stored_rows_are_tested_again_without_the_model() {
-    let folder = folder();
-    let rows = sweep(folder.path(), &["--until-decided"]);
-    significance::retest(&table(folder.path()), |testing| testing).unwrap();
-    let again: Vec<AblationRow> = test_support::rows(folder.path(), NAME);
-    assert_eq!(again, rows);
-}
-
 /// First-order effects depend on the ablation: with mean ablation too, predictions correlate with the effects.
 #[test]
 fn means_are_predicted_from_means() {
-    let folder = folder();
-    let means = [
-        "--until-decided",
-        "--ablation",
-        "mean",
-        "--reference-on",
-        "dev",
-        "--output",
-        "results/tiny/means.csv",
-    ];
-    command(folder.path()).args(means).assert().success();
+    let folder = with_model(LANGUAGE_MODEL);
+    let means = ["--until-decided", "--ablation", "mean", "--reference-on", "dev"];
+    command(folder.path()).args(means).args(["--output", "results/tiny/means.csv"]).assert().success();
     let rows: Vec<AblationRow> = test_support::rows(folder.path(), "means.csv");
     let mut correlations: Vec<f64> = rows.iter().filter_map(|row| row.correlation).collect();
     correlations.sort_by(f64::total_cmp);
@@ -178,38 +148,21 @@ fn decisions_are_predicted_by_the_lead_of_the_right_class() {
 
 #[test]
 fn other_metrics_stop_without_predictions() {
-    let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--attention", "enc-enc"]);
-    let sweep = [
-        "--split",
-        "train",
-        "--limit",
-        "100",
-        "--resamples",
-        "99",
-        "--attention",
-        "enc-enc",
-        "--until-decided",
-    ];
-    test_support::command("ablate-one", folder.path()).args(sweep).assert().success();
-    let rows: Vec<AblationRow> = test_support::rows(folder.path(), "ablate-one-train-sample-100.csv");
+    let folder = with_model(TRANSLATOR);
+    let rows = sweep(folder.path(), &["--attention", "enc-enc", "--until-decided"]);
     assert!(rows.iter().all(|row| row.looks().is_some() && row.correlation.is_none()));
 }
 
 #[test]
 fn what_cannot_stop_is_refused_in_one_line() {
-    let folder = folder();
-    let refusal = |arguments: &[&str]| {
-        test_support::refusal(command(folder.path()).arg("--until-decided").args(arguments))
-    };
-    let small = refusal(&["--budget", "900"]);
-    assert!(
-        small.contains("too small for the first look: 8 head sets on 50 segments take 400 passes"),
-        "{small}"
-    );
-    let predicted = refusal(&["--rescale", "--control-variate", "on"]);
-    assert!(predicted.contains("first-order effects do not predict nats"), "{predicted}");
-    let resampled = refusal(&["--ablation", "resample", "--reference-on", "dev"]);
-    assert!(resampled.contains("--until-decided is for --ablation zero and mean"), "{resampled}");
+    let folder = with_model(LANGUAGE_MODEL);
+    for (arguments, fault) in [
+        (&["--budget", "900"][..], "8 head sets on 50 segments take 400 passes"),
+        (&["--rescale", "--control-variate", "on"], "first-order effects do not predict nats"),
+        (&["--ablation", "resample", "--reference-on", "dev"], "is for --ablation zero and mean"),
+    ] {
+        refuses(command(folder.path()).arg("--until-decided").args(arguments), fault);
+    }
     for alone in
         [&["--budget", "20m"], &["--looks", "3"], &["--bounds", "pocock"], &["--control-variate", "on"]]
     {

@@ -35,42 +35,25 @@ pub fn one_head(folder: &Path, texts: &Path, out: &mut impl Write) -> Result<()>
     // With all gates at 1 it is the full model.
     let intact = score(&model, &batch, &classes, &Gates::open(&layout, OPTIONS));
     writeln!(out, "{:<12}{:>9}{:>9}{:>9}{:>9}", "masked", "accuracy", "change", "nats", "change")?;
-    writeln!(out, "{:<12}{:>9.4}{:>9}{:>9.4}", "no head", intact.accuracy, "", intact.nats)?;
+    writeln!(out, "{:<12}{:>9.4}{:>9}{:>9.4}", "no head", intact[0], "", intact[1])?;
 
     // One gate at a time is 0. Gates are an argument of the model, so nothing has to be reset before the next head.
     for head in layout.heads() {
         let gates = Gates::masking(&layout, &[HeadSet::from_iter([head])], OPTIONS)?;
-        let masked = score(&model, &batch, &classes, &gates);
-        let changes = (masked.accuracy - intact.accuracy, masked.nats - intact.nats);
-        writeln!(
-            out,
-            "{:<12}{:>9.4}{:>+9.4}{:>9.4}{:>+9.4}",
-            head.to_string(),
-            masked.accuracy,
-            changes.0,
-            masked.nats,
-            changes.1
-        )?;
+        let [accuracy, nats] = score(&model, &batch, &classes, &gates);
+        let changes = [accuracy - intact[0], nats - intact[1]];
+        write!(out, "{:<12}{accuracy:>9.4}{:>+9.4}", head.to_string(), changes[0])?;
+        writeln!(out, "{nats:>9.4}{:>+9.4}", changes[1])?;
     }
     Ok(())
 }
 
-/// Scores of a classifier on some texts.
-struct Score {
-    /// Share of texts that are classified correctly.
-    accuracy: f64,
-    /// Mean cross-entropy per text, which can change even if accuracy does not.
-    nats: f64,
-}
-
-/// Runs the model under `gates`; `classes`: `[batch]`.
-fn score(model: &Classifier, batch: &Inputs, classes: &Tensor, gates: &Gates) -> Score {
+/// Returns the accuracy, and the mean cross-entropy per text in nats, which can change even if accuracy does not. `classes`: `[batch]`.
+fn score(model: &Classifier, batch: &Inputs, classes: &Tensor, gates: &Gates) -> [f64; 2] {
     let logits = no_grad(|| model.forward(batch, gates, &ModelDropout::OFF)); // [batch, classes]
-    let mean = |of_texts: Tensor| of_texts.to_kind(Kind::Double).mean(None).double_value(&[]);
-    Score {
-        accuracy: mean(logits.argmax(-1, false).eq_tensor(classes)),
-        nats: mean(cross_entropy(&logits, classes)),
-    }
+    let is_right = logits.argmax(-1, false).eq_tensor(classes);
+    [is_right, cross_entropy(&logits, classes)]
+        .map(|of_texts| of_texts.to_kind(Kind::Double).mean(None).double_value(&[]))
 }
 
 /// Reads labelled texts as model inputs, padded to the longest, and their classes, `[batch]`.

@@ -346,11 +346,7 @@ mod tests {
         // 3 heads, 2 kept: each kept gate is 3/2
         assert_eq!(values(&gates, 0), [[1.5, 0.0, 1.5], [0.0, 0.0, 0.0]]);
         assert_eq!(values(&gates, 1), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]);
-    }
-
-    /// One of 3 heads is removed and one masked, which leaves 2 heads with 1 kept. The gate of a removed head does not matter.
-    #[test]
-    fn removed_heads_are_not_counted_in_rescaling() {
+        // one of 3 heads is removed and one masked, which leaves 2 heads with 1 kept; the gate of a removed head does not matter
         let layout = layout().without(&set(&["enc-enc:1:2"])).unwrap();
         let gates = Gates::masking(&layout, &[set(&["enc-enc:1:1"])], OPTIONS).unwrap().rescaled(&layout);
         assert_eq!((values(&gates, 0)[0][0], values(&gates, 0)[0][2]), (0.0, 2.0));

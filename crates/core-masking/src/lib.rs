@@ -35,7 +35,7 @@ pub use ::families::parts::{Activation, Inventory, Projections};
 pub use ::families::pruned_heads::PrunedHeads;
 pub use ::families::tables as families;
 pub use ::families::tensor_file::weight_files;
-pub use ::families::{DropoutRates, Error, Fused, ModelConfig, Storage};
+pub use ::families::{DropoutRates, Error, ModelConfig};
 pub use ablation::{ContextSums, Replacement};
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
 pub use classifier::{Classifier, ClassifierConfig};

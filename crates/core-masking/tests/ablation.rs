@@ -9,14 +9,12 @@ use core_masking::classifier::LabelledBatch;
 use core_masking::language_model::Window;
 use core_masking::loss::PairBatch;
 use core_masking::{
-    AttentionRecord, Classifier, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Removal,
+    AttentionRecord, Classifier, GatedModel, Gates, HeadSet, LanguageModel, ModelDropout, Removal,
     Replacement, TokenBatch, Translator, Variants,
 };
-use golden::{place, tensor};
+use golden::{OPTIONS, head, masking, real, rows, slices, tensor};
 use serde_json::Value;
-use tch::{Device, Kind, Tensor, no_grad};
-
-const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+use tch::{Kind, Tensor, no_grad};
 
 /// Returns a model's folder and its numbers in `ablation.json`.
 fn load(name: &str) -> Option<(PathBuf, Value)> {
@@ -26,13 +24,10 @@ fn load(name: &str) -> Option<(PathBuf, Value)> {
     Some((file.with_file_name(name), numbers[name].clone()))
 }
 
-/// Returns the tokens at which the mask is 1.
-fn rows(inputs: &Value, name: &str, mask: &str) -> Vec<Vec<u32>> {
-    let numbers = |name: &str| -> Vec<Vec<u32>> { serde_json::from_value(inputs[name].clone()).unwrap() };
-    let real = |(row, mask): (Vec<u32>, Vec<u32>)| {
-        row.into_iter().zip(mask).filter(|(_, mask)| *mask == 1).map(|(id, _)| id).collect()
-    };
-    numbers(name).into_iter().zip(numbers(mask)).map(real).collect()
+/// Asserts that losses agree, relative to expected numbers above 1.
+fn assert_near(found: &Tensor, expected: &Value, what: &str) {
+    let gap = golden::gap_of_each(found, &tensor(expected));
+    assert!(gap < 1e-5, "{what}: {gap:e}");
 }
 
 fn permuted(mut inputs: Value, order: &Value) -> Value {
@@ -46,22 +41,16 @@ fn permuted(mut inputs: Value, order: &Value) -> Value {
 /// A model with mean outputs folded into its biases has the losses of mean ablation.
 fn compare_folded<M: GatedModel>(model: &M, numbers: &Value, means: &Replacement, own: &M::Examples) {
     let folding = &numbers["folding"];
-    let id = |key: &str| {
-        let (attention, numbers) = place(key);
-        HeadId::from_index(attention, numbers[0], numbers[1])
-    };
     let alone = folding["loss_by_head"].as_object().unwrap().iter();
-    let mut cases: Vec<(HeadSet, Tensor)> =
-        alone.map(|(key, loss)| (HeadSet::from_iter([id(key)]), tensor(loss))).collect();
+    let mut cases: Vec<(HeadSet, &Value)> =
+        alone.map(|(key, loss)| (HeadSet::from_iter([head(key)]), loss)).collect();
     let several: Vec<String> = serde_json::from_value(folding["several"]["heads"].clone()).unwrap();
-    cases.push((several.iter().map(|key| id(key)).collect(), tensor(&folding["several"]["loss"])));
+    cases.push((several.iter().map(|key| head(key)).collect(), &folding["several"]["loss"]));
     for (set, expected) in cases {
         for removal in [Removal::Cut, Removal::Zeros] {
             let folded = model.folded(&set, means, removal).unwrap();
-            let open = Gates::open(&folded.layout(), OPTIONS);
-            let found = no_grad(|| folded.losses(own, &open, &ModelDropout::OFF)).to_kind(Kind::Double);
-            let gap = (found - &expected).abs() / expected.abs().clamp_min(1.0);
-            assert!(gap.max().double_value(&[]) < 1e-5, "{set}: {gap:?}");
+            let found = no_grad(|| folded.losses(own, &folded.open(), &ModelDropout::OFF));
+            assert_near(&found, expected, &format!("folded {set}"));
         }
     }
 }
@@ -89,25 +78,15 @@ fn compare<M: GatedModel>(
                     Some(model.replacement(&examples(&partners)))
                 }
             };
-            let id = |key: &String| {
-                let (attention, numbers) = place(key);
-                HeadSet::from_iter([HeadId::from_index(attention, numbers[0], numbers[1])])
-            };
-            let sets: Vec<HeadSet> = cases.keys().map(id).collect();
-            let gates = |set: &HeadSet| {
-                let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
-                gates.replaced_by(replacement.as_ref().map(Replacement::share))
-            };
+            let sets: Vec<HeadSet> = cases.keys().map(|key| HeadSet::from_iter([head(key)])).collect();
+            let gates = |set| masking(model, set).replaced_by(replacement.as_ref().map(Replacement::share));
             let alone = |set| no_grad(|| model.losses(&own, &gates(set), &ModelDropout::OFF));
             let alone: Vec<Tensor> = sets.iter().map(alone).collect();
             let of_sets = variants(&sets).replaced_by(replacement.as_ref());
             let together = [1, 3].map(|together| no_grad(|| sweep(&own, &of_sets, together)));
             for found in [Some(alone)].into_iter().chain(together).flatten() {
                 for ((key, expected), found) in cases.iter().zip(&found) {
-                    let expected = tensor(expected);
-                    let gap = (found.to_kind(Kind::Double) - &expected).abs() / expected.abs().clamp_min(1.0);
-                    let gap = gap.max().double_value(&[]);
-                    assert!(gap < 1e-5, "{batch} {kind} {key}: {gap:e}");
+                    assert_near(found, expected, &format!("{batch} {kind} {key}"));
                 }
             }
         }
@@ -119,7 +98,7 @@ fn a_classifier_agrees() {
     let Some((folder, numbers)) = load("bert") else { return };
     let model = Classifier::load(&folder, OPTIONS).unwrap();
     let examples = |inputs: &Value| {
-        let texts = rows(inputs, "input_ids", "attention_mask");
+        let texts = real(inputs, "input_ids", "attention_mask");
         let segments: Vec<Vec<u32>> = texts.iter().map(|text| vec![0; text.len()]).collect();
         let rows: Vec<(&[u32], &[u32])> =
             texts.iter().zip(&segments).map(|(ids, segments)| (&ids[..], &segments[..])).collect();
@@ -140,7 +119,7 @@ fn language_models_agree() {
         let Some((folder, numbers)) = load(name) else { return };
         let model = LanguageModel::load(&folder, OPTIONS).unwrap();
         let examples = |inputs: &Value| {
-            let mut texts = rows(inputs, "input_ids", "attention_mask");
+            let mut texts = real(inputs, "input_ids", "attention_mask");
             if *inputs == numbers["reference"] {
                 // the last token is not an input, but the means of the reference include it
                 texts.iter_mut().for_each(|text| text.push(0));
@@ -162,7 +141,7 @@ fn a_translator_agrees() {
     let model = Translator::load(&folder, OPTIONS).unwrap();
     let examples = |inputs: &Value| {
         let [sources, targets] = [("source", "source_mask"), ("target", "target_mask")]
-            .map(|(name, mask)| rows(inputs, name, mask));
+            .map(|(name, mask)| real(inputs, name, mask));
         PairBatch::new(&model, &slices(&sources), &slices(&targets))
     };
     compare(&model, &numbers, examples, |sets| model.variants(sets, false).unwrap(), |_, _, _| None);
@@ -171,9 +150,9 @@ fn a_translator_agrees() {
 /// Compares the mean attention weights from the queries to the key of each score.
 fn compare_named_heads<M: GatedModel>(model: &M, numbers: &Value, read: impl Fn(&[&[u32]], &Gates)) {
     let own = &numbers["named_heads"];
-    let ids: Vec<Vec<u32>> = serde_json::from_value(own["ids"].clone()).unwrap();
+    let ids = rows(&own["ids"]);
     let record = AttentionRecord::default();
-    let gates = Gates::open(&model.layout(), OPTIONS).recorded_in(&record);
+    let gates = model.open().recorded_in(&record);
     no_grad(|| read(&slices(&ids), &gates));
     let places = |positions: &Value| tensor(positions).to_kind(Kind::Int64);
     let queries = places(&own["query_positions"]);
@@ -215,8 +194,4 @@ fn attention_on_blocks_said_twice_agrees() {
         let memory = model.encode(&batch, gates, &ModelDropout::OFF);
         drop(model.decode(&batch.ids, &memory, &batch.bias, gates, &ModelDropout::OFF));
     });
-}
-
-fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
-    rows.iter().map(Vec::as_slice).collect()
 }

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use core_masking::{
-    BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, LanguageConfig, ModelDropout, Translator,
-    TranslatorConfig, Weights,
+    BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Translator, TranslatorConfig,
+    Weights,
 };
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -24,11 +24,9 @@ const NAN: &str = "the model computes NaN: its weights are too large for the pre
 enum Family {
     Bert,
     Marian,
-    /// The source vocabulary is larger than the target's.
-    Fsmt,
 }
 
-use Family::{Bert, Fsmt, Marian};
+use Family::{Bert, Marian};
 
 impl Family {
     fn config(self) -> Value {
@@ -45,11 +43,6 @@ impl Family {
                 "decoder_ffn_dim": 7, "activation_function": "swish", "max_position_embeddings": 8, "dropout": 0.1,
                 "scale_embedding": true, "pad_token_id": 8, "eos_token_id": 0, "decoder_start_token_id": 8,
                 "forced_eos_token_id": 0, "pruned_attention_heads": {"enc-dec": {"1": [0]}},
-            }),
-            Fsmt => json!({
-                "model_type": "fsmt", "src_vocab_size": 12, "tgt_vocab_size": 9, "d_model": 6, "encoder_layers": 1,
-                "encoder_attention_heads": 3, "encoder_ffn_dim": 5, "decoder_layers": 2, "decoder_attention_heads": 2,
-                "decoder_ffn_dim": 7, "max_position_embeddings": 8, "max_length": 6,
             }),
         }
     }
@@ -74,8 +67,6 @@ fn folder(family: Family) -> tempfile::TempDir {
     } else {
         let config = TranslatorConfig::read(&config).unwrap();
         Translator::random(config, 3, OPTIONS).unwrap().save(folder.path()).unwrap();
-    }
-    if family == Marian {
         write(folder.path(), GENERATION, &generation_config());
     }
     folder
@@ -109,16 +100,15 @@ fn load(family: Family, folder: &Path) -> Result<(), String> {
     })
 }
 
-/// Returns the error for a folder whose file `name` has another value at `entry`.
-fn refusal(family: Family, name: &str, entry: &str, value: &Value) -> String {
+/// Asserts that a folder whose file `name` has another value at `entry` is refused with this reason.
+fn refuse(family: Family, name: &str, (entry, value, expected): (&str, Value, &str)) {
     let folder = folder(family);
     let path = folder.path().join(name);
     let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     json[entry] = value.clone();
     write(folder.path(), name, &json);
     let message = load(family, folder.path()).expect_err(&format!("{family:?} {entry} {value}"));
-    assert!(message.contains(name), "{message}");
-    message
+    assert!(message.contains(name) && message.contains(expected), "{entry} {value}: {message}");
 }
 
 /// Returns the error for a folder whose file `name` has these contents.
@@ -128,10 +118,10 @@ fn refusal_of_bytes(family: Family, name: &str, bytes: &[u8]) -> String {
     load(family, folder.path()).unwrap_err()
 }
 
-/// Returns the error for a safetensors file with this header and this many bytes of data.
-fn refusal_of_header(header: &str, data: usize) -> String {
+/// Returns the error for a safetensors file with this header and no data.
+fn refusal_of_header(header: &str) -> String {
     let length = (header.len() as u64).to_le_bytes();
-    refusal_of_bytes(Bert, WEIGHTS, &[length.as_slice(), header.as_bytes(), &vec![0; data]].concat())
+    refusal_of_bytes(Bert, WEIGHTS, &[length.as_slice(), header.as_bytes()].concat())
 }
 
 /// Loads a classifier's folder with changed tensors.
@@ -147,190 +137,74 @@ fn with_tensors(change: impl FnOnce(&mut Vec<(String, Tensor)>)) -> Result<(), S
 
 #[test]
 fn sound_folders_are_read() {
-    for family in [Bert, Marian, Fsmt] {
+    for family in [Bert, Marian] {
         assert_eq!(load(family, folder(family).path()), Ok(()));
     }
 }
 
 #[test]
 fn entries_that_no_model_can_have_are_refused_by_name() {
-    let mut cases = vec![
-        (Bert, "pad_token_id", json!(11), "pad_token_id is not below vocab_size (11)"),
-        (Bert, "num_attention_heads", json!(4), "num_attention_heads (4) does not divide hidden_size (6)"),
-        (Bert, "vocab_size", json!(12), "`bert.embeddings.word_embeddings.weight` is [11, 6], but"),
-        (
-            Bert,
-            "position_embedding_type",
-            json!("relative_key"),
-            "is `relative_key`; only `absolute` is supported",
-        ),
-        (Bert, "pruned_heads", json!({"2": [0]}), "pruned_heads: no layer 3 of `self`"),
-        (Bert, "pruned_heads", json!({"0": [u64::MAX]}), "heads are numbered 1 to 3"),
-        (
-            Bert,
-            "pruned_heads",
-            json!({"0": [0, 1, 2], "1": [0, 1, 2]}),
-            "pruned_heads: no head would be left",
-        ),
-        (Bert, "id2label", json!({"0": "a", "1": "b\u{1b}[2J"}), "`b\\u{1b}[2J` holds a control"),
-        (Bert, "id2label", json!({"0": "no", "1": "no"}), "id2label gives two classes the same name"),
-        (Bert, "id2label", json!({"0": "no", "2": "yes"}), "id2label must number its 2 classes from 0 to 1"),
-        (Bert, "id2label", json!({}), "id2label names 0 outputs; there are from 1 to 65536"),
-        (Bert, "layer_norm_eps", json!(-1e-12), "layer_norm_eps (-1e-12) must be from 1e-30 to 1.0"),
-        (Bert, "id2label", json!({"0": "no", "1": []}), "the name of class 1 is no text"),
-        (Bert, "problem_type", json!("regression"), "problem_type is `regression`; only `single_label"),
-        (Bert, "is_decoder", json!(true), "is_decoder is true, but only encoders are supported"),
-        (
-            Bert,
-            "model_type",
-            json!("gpt2"),
-            "it must be `bert` or `roberta` or `xlm-roberta` or `distilbert` or ",
-        ),
-        (
-            Bert,
-            "quantization_config",
-            json!({"bits": 4}),
-            r#"its weights are quantised ({"bits":4}): use the model that it was made from"#,
-        ),
-        (Bert, "layer_head_num", json!([3, 2]), "`layer_head_num` gives layers sizes of their own"),
-        (
-            Fsmt,
-            "src_vocab_size",
-            json!(-1),
-            "tensor `model.encoder.embed_tokens.weight` would be [-1, 6], but sizes are from 1 to",
-        ),
-        (Marian, "encoder_ffn_dim", json!(0), "`config.json`, or from `[model]` for a new model"),
-        (Fsmt, "bad_words_ids", json!([[9]]), "bad_words_ids: 9 is not below tgt_vocab_size (9)"),
-        (Marian, "dropout", json!(1), "dropout (1) must be at least 0 and below 1"),
-        (Marian, "eos_token_id", json!(9), "eos_token_id is not below vocab_size (9)"),
-        (Marian, "eos_token_id", json!(8), "pad_token_id and eos_token_id must differ"),
-        (
-            Marian,
-            "decoder_attention_heads",
-            json!(4),
-            "decoder_attention_heads (4) does not divide d_model (6)",
-        ),
-        (Marian, "decoder_vocab_size", json!(10), "decoder_vocab_size (10) differs from vocab_size (9)"),
-        (Marian, "pruned_attention_heads", json!({"dec-dec": {"2": [0]}}), "no layer 3 of `dec-dec`"),
-        (Marian, "pruned_attention_heads", json!({"self": {"0": [0]}}), "no `self` attention in this model"),
-    ];
-    for entry in ["hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"] {
-        for value in [json!(0), json!(-6), json!(1 << 30), json!(i64::MAX), json!(i64::MIN)] {
-            let message = refusal(Bert, CONFIG, entry, &value);
-            let is_range = message.contains("from 1 to") || message.contains("does not divide");
-            assert!(is_range || message.contains("cannot understand it"), "{entry} {value}: {message}");
-        }
-        cases.extend(
-            [json!(1.5), json!("six"), Value::Null].map(|value| (Bert, entry, value, "cannot understand it")),
-        );
-    }
-    for (entry, value) in [
-        ("normalize_before", true),
-        ("add_final_layer_norm", true),
-        ("normalize_embedding", true),
-        ("is_encoder_decoder", false),
-        ("tie_word_embeddings", false),
+    for case in [
+        ("pad_token_id", json!(11), "pad_token_id is not below vocab_size (11)"),
+        ("num_attention_heads", json!(4), "num_attention_heads (4) does not divide hidden_size (6)"),
+        ("position_embedding_type", json!("relative_key"), "only `absolute` is supported"),
+        ("pruned_heads", json!({"2": [0]}), "pruned_heads: no layer 3 of `self`"),
+        ("pruned_heads", json!({"0": [u64::MAX]}), "heads are numbered 1 to 3"),
+        ("pruned_heads", json!({"0": [0, 1, 2], "1": [0, 1, 2]}), "no head would be left"),
+        ("id2label", json!({"0": "a", "1": "b\u{1b}[2J"}), "`b\\u{1b}[2J` holds a control"),
+        ("id2label", json!({"0": "no", "1": "no"}), "id2label gives two classes the same name"),
+        ("id2label", json!({"0": "no", "2": "yes"}), "id2label must number its 2 classes"),
+        ("id2label", json!({}), "id2label names 0 outputs"),
+        ("id2label", json!({"0": "no", "1": []}), "the name of class 1 is no text"),
+        ("layer_norm_eps", json!(-1e-12), "layer_norm_eps (-1e-12) must be from"),
+        ("problem_type", json!("regression"), "problem_type is `regression`"),
+        ("is_decoder", json!(true), "is_decoder is true"),
+        ("quantization_config", json!({"bits": 4}), r#"its weights are quantised ({"bits":4})"#),
+        ("layer_head_num", json!([3, 2]), "`layer_head_num` gives layers sizes of their own"),
+        ("hidden_size", json!(1.5), "cannot understand it"),
+        ("hidden_size", Value::Null, "cannot understand it"),
+        ("num_hidden_layers", json!(0), "num_hidden_layers must be from 1 to"),
+        ("num_hidden_layers", json!(i64::MIN), "cannot understand it"),
+        ("num_attention_heads", json!(1 << 30), "num_attention_heads must be from 1 to"),
+        ("max_position_embeddings", json!(-6), "would be [-6, 6], but sizes are from 1 to"),
+        ("max_position_embeddings", json!(i64::MAX), "from 1 to"),
     ] {
-        let message = refusal(Marian, CONFIG, entry, &json!(value));
-        assert!(message.ends_with(&format!("{entry} is {value}, which is not supported")), "{message}");
+        refuse(Bert, CONFIG, case);
     }
-    for (family, entry, value, expected) in cases {
-        let folder = folder(family);
-        let mut config = family.config();
-        config[entry] = value.clone();
-        write(folder.path(), CONFIG, &config);
-        let message = load(family, folder.path()).expect_err(&format!("{entry} {value}"));
-        assert!(message.contains(expected), "{entry} {value}: {message}");
-    }
-}
-
-/// Numbers that no tensor confirms.
-#[test]
-fn numbers_that_no_language_model_can_have_are_refused_by_name() {
-    let read = |family: &str, entry: &str, value: Value| {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = json!({
-            "model_type": family, "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 1,
-            "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 5,
-        });
-        config[entry] = value;
-        write(folder.path(), CONFIG, &config);
-        LanguageConfig::read(&folder.path().join(CONFIG)).map(drop).map_err(|error| error.to_string())
-    };
-    let llama3 = |[factor, low, high, length]: [u32; 4]| {
-        json!({
-            "rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high,
-            "original_max_position_embeddings": length,
-        })
-    };
-    for (entry, value, expected) in [
-        ("sliding_window", json!(0), "sliding_window (0) must be at least 1"),
-        ("sliding_window", json!(i64::MIN), "sliding_window (-9223372036854775808) must be at least 1"),
-        ("rope_theta", json!(0), "rope_theta (0.0) must be from 1.0 to 1e16"),
-        ("rms_norm_eps", json!(-1e-6), "rms_norm_eps (-1e-6) must be from 1e-30 to 1.0"),
-        (
-            "rope_scaling",
-            json!({"rope_type": "linear", "factor": 0}),
-            "rope_scaling.factor (0.0) must be from 1e-6 to 1e16",
-        ),
-        (
-            "rope_scaling",
-            llama3([8, 4, 4, 100]),
-            "rope_scaling.low_freq_factor (4.0) must be below high_freq_factor (4.0)",
-        ),
-        (
-            "rope_scaling",
-            llama3([8, 1, 4, 0]),
-            "rope_scaling.original_max_position_embeddings (0.0) must be from 1e-6 to 1e16",
-        ),
+    for case in [
+        ("encoder_ffn_dim", json!(0), "`config.json`, or from `[model]` for a new model"),
+        ("dropout", json!(1), "dropout (1) must be at least 0 and below 1"),
+        ("eos_token_id", json!(9), "eos_token_id is not below vocab_size (9)"),
+        ("eos_token_id", json!(8), "pad_token_id and eos_token_id must differ"),
+        ("decoder_attention_heads", json!(4), "decoder_attention_heads (4) does not divide d_model (6)"),
+        ("decoder_vocab_size", json!(10), "decoder_vocab_size (10) differs from vocab_size (9)"),
+        ("pruned_attention_heads", json!({"self": {"0": [0]}}), "no `self` attention in this model"),
+        ("normalize_before", json!(true), "normalize_before is true"),
+        ("add_final_layer_norm", json!(true), "add_final_layer_norm is true"),
+        ("normalize_embedding", json!(true), "normalize_embedding is true"),
+        ("is_encoder_decoder", json!(false), "is_encoder_decoder is false"),
+        ("tie_word_embeddings", json!(false), "tie_word_embeddings is false"),
     ] {
-        let message = read("mistral", entry, value).unwrap_err();
-        assert!(message.contains(CONFIG) && message.ends_with(expected), "{message}");
-    }
-    // layers of this family have a window only with `use_sliding_window`
-    assert_eq!(read("qwen2", "sliding_window", json!(0)), Ok(()));
-}
-
-/// As written by hand: keys as strings, and names that are numbers or numbers as strings.
-#[test]
-fn names_of_classes_may_be_numbers() {
-    for (names, expected) in [
-        (json!({"0": "bad", "1": "good"}), ["bad", "good"]),
-        (json!({"0": 1, "1": 0}), ["1", "0"]),
-        (json!({"0": "1", "1": "2"}), ["1", "2"]),
-    ] {
-        let folder = folder(Bert);
-        let mut config = Bert.config();
-        config["id2label"] = names;
-        config["label2id"] = json!({"1": "0"});
-        write(folder.path(), CONFIG, &config);
-        assert_eq!(load(Bert, folder.path()), Ok(()));
-        let read = ClassifierConfig::read(&folder.path().join(CONFIG)).unwrap();
-        assert_eq!((read.labels(), read.label2id[expected[1]]), (expected.map(str::to_owned).to_vec(), 1));
+        refuse(Marian, CONFIG, case);
     }
 }
 
 #[test]
 fn a_search_that_is_not_supported_is_refused_by_name() {
-    for (entry, value, expected) in [
+    for case in [
         ("length_penalty", json!(-51), "length_penalty (-51) must be from -50 to 50"),
         ("num_beams", json!(u64::MAX), "num_beams must be from 1 to 1000"),
         ("num_beams", json!(-3), "cannot understand it"),
-        (
-            "bad_words_ids",
-            json!([[5], [6, 7]]),
-            "bad_words_ids: [6, 7] is not one token, which is not supported",
-        ),
+        ("bad_words_ids", json!([[5], [6, 7]]), "bad_words_ids: [6, 7] is not one token"),
+        ("bad_words_ids", json!([[9]]), "bad_words_ids: 9 is not below vocab_size (9)"),
         ("early_stopping", json!("x".repeat(1 << 16)), "it must be true, false or \"never\""),
         ("suppress_tokens", json!(vec![7; 1 << 16]), "which is not supported"),
-        ("do_sample", json!(true), "do_sample is true, which is not supported"),
-        ("repetition_penalty", json!(1.2), "repetition_penalty is 1.2, which is not supported"),
-        ("max_length", json!(1), "max_length must be at least 2, and max_new_tokens at least 1"),
-        ("eos_token_id", json!(3), "eos_token_id is 3, but config.json has 0"),
+        ("do_sample", json!(true), "do_sample is true"),
+        ("repetition_penalty", json!(1.2), "repetition_penalty is 1.2"),
+        ("max_length", json!(1), "max_length must be at least 2"),
         ("eos_token_id", json!([0, 2]), "eos_token_id is [0,2], but config.json has 0"),
     ] {
-        let message = refusal(Marian, GENERATION, entry, &value);
-        assert!(message.contains(expected), "{message}");
+        refuse(Marian, GENERATION, case);
     }
 }
 
@@ -341,38 +215,23 @@ fn tensors_at_fault_are_refused_by_name() {
     fn place<'a>(all: &'a mut [(String, Tensor)], name: &str) -> &'a mut (String, Tensor) {
         all.iter_mut().find(|(found, _)| found == name).unwrap()
     }
+    fn add(all: &mut Vec<(String, Tensor)>, name: &str) {
+        all.push((name.to_owned(), Tensor::zeros([6], OPTIONS)));
+    }
+    fn wrap(all: &mut [(String, Tensor)], prefix: &str) {
+        all.iter_mut().for_each(|(name, _)| *name = format!("{prefix}{name}"));
+    }
     type Change = fn(&mut Vec<(String, Tensor)>);
     let cases: [(Change, &str); 9] = [
         (|all| all.retain(|(name, _)| name != BIAS), "it lacks tensor `bert.embeddings.LayerNorm.bias`"),
-        (
-            |all| all.push(("zz\u{1b}\n".to_owned(), Tensor::from(1.0_f32))),
-            r"it holds tensor `zz\u{1b}\n`, which",
-        ),
-        (
-            |all| place(all, BIAS).1 = Tensor::zeros([5], OPTIONS),
-            "is [5], but the configuration asks for [6]",
-        ),
+        (|all| add(all, "zz\u{1b}\n"), r"it holds tensor `zz\u{1b}\n`, which"),
+        (|all| place(all, BIAS).1 = Tensor::zeros([2, 3], OPTIONS), "is [2, 3], but the configuration"),
         (|all| place(all, BIAS).1 *= f64::NAN, "LayerNorm.bias` holds NaN or infinite values"),
-        (
-            |all| all.push(("bert.embeddings.LayerNorm.beta".to_owned(), Tensor::zeros([6], OPTIONS))),
-            "which mean one tensor",
-        ),
-        (
-            |all| all.push(("embeddings.LayerNorm.bias".to_owned(), Tensor::zeros([6], OPTIONS))),
-            "which mean one tensor",
-        ),
-        (
-            |all| all.iter_mut().for_each(|(name, _)| *name = format!("module.{name}")),
-            "`module.`, as DataParallel wraps",
-        ),
-        (
-            |all| all.iter_mut().for_each(|(name, _)| *name = format!("_orig_mod.{name}")),
-            "as torch.compile wraps a model",
-        ),
-        (
-            |all| place(all, BIAS).0 = format!("base_model.model.{BIAS}"),
-            "as PEFT wraps a model: save the model inside it",
-        ),
+        (|all| add(all, "bert.embeddings.LayerNorm.beta"), "which mean one tensor"),
+        (|all| add(all, "embeddings.LayerNorm.bias"), "which mean one tensor"),
+        (|all| wrap(all, "module."), "`module.`, as DataParallel wraps"),
+        (|all| wrap(all, "_orig_mod."), "as torch.compile wraps a model"),
+        (|all| wrap(all, "base_model.model."), "as PEFT wraps a model"),
     ];
     for (change, expected) in cases {
         let message = with_tensors(change).unwrap_err();
@@ -380,8 +239,9 @@ fn tensors_at_fault_are_refused_by_name() {
     }
 }
 
+/// transformers with PEFT would add an adapter to the full weights, so they alone are not the user's model.
 #[test]
-fn an_adapter_is_named_as_one() {
+fn adapters_are_refused_alone_and_next_to_full_weights() {
     for (name, fault) in [(CONFIG, "cannot read"), (WEIGHTS, "it must have a model.safetensors, or")] {
         let folder = folder(Bert);
         fs::remove_file(folder.path().join(name)).unwrap();
@@ -391,22 +251,13 @@ fn an_adapter_is_named_as_one() {
         let message = load(Bert, folder.path()).unwrap_err();
         assert!(message.contains("this is an adapter and no model"), "{message}");
     }
-}
-
-/// transformers with PEFT would add the adapter to the full weights, so they alone are not the user's model.
-#[test]
-fn an_adapter_next_to_full_weights_is_refused() {
     for name in ["adapter_model.safetensors", "adapter_model.bin"] {
         let folder = folder(Bert);
         fs::write(folder.path().join("adapter_config.json"), "{}").unwrap();
         load(Bert, folder.path()).unwrap(); // settings without an adapter
         fs::write(folder.path().join(name), "").unwrap();
         let message = load(Bert, folder.path()).unwrap_err();
-        let path = folder.path().join(name).display().to_string();
-        for part in [&*path, "would not be measured", "merge_and_unload", "move it and `adapter_config.json`"]
-        {
-            assert!(message.contains(part), "{message}");
-        }
+        assert!(message.contains(name) && message.contains("merge_and_unload"), "{message}");
     }
 }
 
@@ -427,38 +278,32 @@ fn integers_are_ignored_where_nothing_is_read_from_them() {
     };
     assert_eq!(with_integers("bert.embeddings.position_ids"), Ok(()));
     let message = with_integers("bert.embeddings.LayerNorm.bias").unwrap_err();
-    assert!(message.ends_with("has type I64; F64, F32, F16 and BF16 are understood"), "{message}");
+    assert!(message.contains("has type I64"), "{message}");
 }
 
 /// Eight-bit integers are weights only with a scale that is stored elsewhere. An empty tensor may have any shape.
 #[test]
 fn headers_with_other_types_and_shapes() {
-    let entry = |name: &str, kind: &str, shape: &str| {
-        refusal_of_header(
-            &format!(r#"{{"{name}":{{"dtype":"{kind}","shape":{shape},"data_offsets":[0,0]}}}}"#),
-            0,
-        )
+    let entry = |kind: &str, shape: &str| {
+        let name = "bert.embeddings.LayerNorm.bias";
+        let header = format!(r#"{{"{name}":{{"dtype":"{kind}","shape":{shape},"data_offsets":[0,0]}}}}"#);
+        refusal_of_header(&header)
     };
-    let quantised = entry("bert.embeddings.LayerNorm.bias", "I8", "[0]");
+    let quantised = entry("I8", "[0]");
     assert!(quantised.contains("LayerNorm.bias` is quantised (I8): use the model"), "{quantised}");
     let axes = format!("[0{}]", ",1".repeat(100_000));
     for shape in ["[0,9223372036854775808]", "[0,4611686018427387904,4]", &axes] {
-        let message = entry("bert.embeddings.LayerNorm.bias", "F32", shape);
+        let message = entry("F32", shape);
         assert!(message.contains("but the configuration asks for [6]"), "{message}");
     }
-    let name = "\\u001b[2Jx\\n".repeat(100);
-    let offset =
-        refusal_of_header(&format!(r#"{{"{name}":{{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}}}"#), 8);
-    assert!(offset.contains(r"\u{1b}[2Jx\n"), "{offset}");
 }
 
 #[test]
 fn torn_deep_and_endless_files_are_refused() {
     let whole = fs::read(folder(Bert).path().join(WEIGHTS)).unwrap();
-    let mut torn: Vec<Vec<u8>> =
-        [0, 7, 9, 100, whole.len() - 1].map(|length| whole[..length].to_vec()).into();
+    let mut torn: Vec<Vec<u8>> = [7, 100, whole.len() - 1].map(|length| whole[..length].to_vec()).into();
     torn.push([&whole[..], &[0]].concat());
-    torn.extend([0, 1 << 20, 100_000_001, u64::MAX].map(|length: u64| length.to_le_bytes().to_vec()));
+    torn.extend([0, 1 << 20, u64::MAX].map(|length: u64| length.to_le_bytes().to_vec()));
     for bytes in torn {
         let message = refusal_of_bytes(Bert, WEIGHTS, &bytes);
         assert!(message.contains("is not a complete safetensors file"), "{message}");
@@ -467,11 +312,10 @@ fn torn_deep_and_endless_files_are_refused() {
     for text in [&"[".repeat(1 << 20), &"{\"a\":".repeat(1 << 20), &long, "{\"vocab_size\":1e999}"] {
         for name in [CONFIG, GENERATION] {
             let message = refusal_of_bytes(Marian, name, text.as_bytes());
-            let is_named =
-                message.contains("cannot understand it") || message.contains("longer than 16777216 bytes");
-            assert!(is_named && message.contains(name), "{message}");
+            let expected = if text.len() > 1 << 24 { "longer than 16777216" } else { "cannot understand it" };
+            assert!(message.contains(name) && message.contains(expected), "{message}");
         }
-        assert!(refusal_of_header(text, 0).contains("is not a complete safetensors file"));
+        assert!(refusal_of_header(text).contains("is not a complete safetensors file"));
     }
 }
 
@@ -486,8 +330,7 @@ fn sizes_are_compared_before_anything_is_built() {
         write(folder.path(), CONFIG, &config);
         let one = Weights::from_tensors([("x".to_owned(), Tensor::ones([1], OPTIONS))]);
         one.write(&folder.path().join(WEIGHTS)).unwrap();
-        let message = load(family, folder.path()).unwrap_err();
-        assert!(message.contains("lacks tensor"), "{message}");
+        assert!(load(family, folder.path()).unwrap_err().contains("lacks tensor"));
     }
     // positions are computed, so no tensor in the file confirms their number
     let mut config: TranslatorConfig = serde_json::from_value(Marian.config()).unwrap();
@@ -512,17 +355,6 @@ fn a_folder_or_device_in_the_place_of_a_file_is_refused() {
         fs::create_dir(&path).unwrap();
         assert!(load(Marian, folder.path()).unwrap_err().ends_with("not a regular file"));
     }
-}
-
-/// They are finite, so reading them succeeds.
-#[test]
-fn weights_that_overflow_in_use_are_refused() {
-    let folder = folder(Marian);
-    let path = folder.path().join(WEIGHTS);
-    let weights = Weights::read(&path, OPTIONS).unwrap();
-    let huge = weights.iter().map(|(name, tensor)| (name.to_owned(), tensor * 1e38));
-    Weights::from_tensors(huge).write(&path).unwrap();
-    assert_eq!(load(Marian, folder.path()), Err(NAN.to_owned()));
 }
 
 const NUMBERS: [&str; 10] =

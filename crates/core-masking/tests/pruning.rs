@@ -1,54 +1,33 @@
 //! Removing heads gives the results of masking them, on small random models, for any pattern.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+mod random;
+
 use std::collections::BTreeSet;
 
-use core_masking::classifier::{Inputs, LabelledBatch};
+use core_masking::classifier::LabelledBatch;
 use core_masking::loss::PairBatch;
 use core_masking::{
-    BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, HeadSet, Measure, ModelDropout,
-    Removal, Stopping, Translation, Translator, TranslatorConfig, Weights,
+    BeamSearch, Classifier, GatedModel, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Removal, Stopping,
+    Translation, Translator, Weights,
 };
 use proptest::prelude::*;
+use random::{DOUBLE, SINGLE, gap, masking};
 use tch::{Device, Kind, Tensor};
 
-const DOUBLE: (Kind, Device) = (Kind::Double, Device::Cpu);
-const SINGLE: (Kind, Device) = (Kind::Float, Device::Cpu);
-
-/// 3 layers of 4 heads of width 5.
-///
 /// `N(0, 1/hidden_size)` preserves the scale of inputs. Twice as large weights would amplify rounding errors in each layer: an f32 model
 /// would differ by up to 1.4e-5 from its f64 copy, with or without heads removed.
 fn classifier(options: (Kind, Device)) -> Classifier {
-    let json = serde_json::json!({
-        "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
-        "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
-        "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 1.0 / 20_f64.sqrt(),
-    });
-    let config: ClassifierConfig = serde_json::from_value(json).unwrap();
-    Classifier::random(config, 3, options).unwrap()
+    Classifier::random(random::bert(1.0 / 20_f64.sqrt()), 3, options).unwrap()
 }
 
-/// 2 encoder layers of 3 heads of width 4, and 3 decoder layers of 2 heads of width 6.
 fn translator(options: (Kind, Device)) -> Translator {
-    let json = serde_json::json!({
-        "model_type": "marian", "vocab_size": 19, "d_model": 12, "encoder_layers": 2,
-        "encoder_attention_heads": 3, "encoder_ffn_dim": 14, "decoder_layers": 3, "decoder_attention_heads": 2,
-        "decoder_ffn_dim": 10, "activation_function": "swish", "max_position_embeddings": 20,
-        "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
-    });
-    let config: TranslatorConfig = serde_json::from_value(json).unwrap();
-    Translator::random(config, 5, options).unwrap()
+    Translator::random(random::marian(19), 5, options).unwrap()
 }
 
-fn texts(model: &Classifier) -> Inputs {
-    let text = |length: u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
-    let texts: Vec<(Vec<u32>, Vec<u32>)> = [5, 13, 1, 8].map(text).to_vec();
-    let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, segments)| (&ids[..], &segments[..])).collect();
-    model.batch(&rows).unwrap()
-}
+const LENGTHS: [u32; 4] = [5, 13, 1, 8];
 
 fn logits(model: &Classifier, gates: &Gates) -> Tensor {
-    tch::no_grad(|| model.forward(&texts(model), gates, &ModelDropout::OFF))
+    tch::no_grad(|| model.forward(&random::texts(model, &LENGTHS), gates, &ModelDropout::OFF))
 }
 
 const SOURCES: [&[u32]; 3] = [&[5, 9, 14, 2, 0], &[7, 0], &[3, 3, 18, 11, 6, 4, 12, 0]];
@@ -59,12 +38,9 @@ fn losses(model: &Translator, gates: &Gates) -> Tensor {
     tch::no_grad(|| model.losses(&batch, gates, &ModelDropout::OFF))
 }
 
-fn gap(left: &Tensor, right: &Tensor) -> f64 {
-    (left - right).abs().max().double_value(&[])
-}
-
-fn masking(layout: &HeadLayout, heads: &HeadSet, options: (Kind, Device)) -> Gates {
-    Gates::masking(layout, std::slice::from_ref(heads), options).unwrap()
+fn search() -> BeamSearch {
+    let (stopping, length_limit) = (Stopping::Exact, (1.0, 4));
+    BeamSearch { beam: 3, length_penalty: 1.0, stopping, length_limit, rules: None }
 }
 
 /// Returns the gradients of the losses as the weights of a model.
@@ -89,9 +65,9 @@ fn gradients(model: &Translator, gates: &Gates) -> Translator {
 fn closed_heads_get_no_gradient_and_all_else_that_of_a_model_without_them() {
     let model = translator(DOUBLE);
     let heads: HeadSet = "enc-enc:1:2+enc-enc:2:1+enc-dec:2:1+dec-dec:3:1+dec-dec:3:2".parse().unwrap();
-    let of_masked = gradients(&model, &masking(&model.layout(), &heads, DOUBLE));
+    let of_masked = gradients(&model, &masking(&model, &heads));
     let cut = model.without_heads(&heads, Removal::Cut).unwrap();
-    let of_cut = gradients(&cut, &Gates::open(&cut.layout(), DOUBLE));
+    let of_cut = gradients(&cut, &cut.open());
     for (removal, expected) in [(Removal::Zeros, &of_masked), (Removal::Cut, &of_cut)] {
         let found = of_masked.without_heads(&heads, removal).unwrap();
         // a layer without heads has empty tensors, which have no maximum
@@ -119,30 +95,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_classifier_without_heads_is_one_with_heads_masked(heads in some_of(classifier(DOUBLE).layout())) {
+    fn a_model_without_heads_is_one_with_heads_masked(
+        of_classifier in some_of(classifier(DOUBLE).layout()), of_translator in some_of(translator(DOUBLE).layout()),
+    ) {
         for (options, tolerance) in [(DOUBLE, 1e-10), (SINGLE, 1e-5)] {
-            let model = classifier(options);
-            let masked = logits(&model, &masking(&model.layout(), &heads, options));
+            let (classifier, translator) = (classifier(options), translator(options));
+            let masked = logits(&classifier, &masking(&classifier, &of_classifier));
+            let nats = losses(&translator, &masking(&translator, &of_translator));
             for removal in [Removal::Cut, Removal::Zeros] {
-                let pruned = model.without_heads(&heads, removal).unwrap();
-                let found = logits(&pruned, &Gates::open(&pruned.layout(), options));
-                let gap = gap(&found, &masked);
-                prop_assert!(gap < tolerance, "{removal:?} of {heads}: {gap:e}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_translator_without_heads_is_one_with_heads_masked(heads in some_of(translator(DOUBLE).layout())) {
-        for (options, tolerance) in [(DOUBLE, 1e-10), (SINGLE, 1e-5)] {
-            let model = translator(options);
-            let masked = losses(&model, &masking(&model.layout(), &heads, options));
-            for removal in [Removal::Cut, Removal::Zeros] {
-                let pruned = model.without_heads(&heads, removal).unwrap();
-                let found = losses(&pruned, &Gates::open(&pruned.layout(), options));
+                let pruned = classifier.without_heads(&of_classifier, removal).unwrap();
+                let gap_of_logits = gap(&logits(&pruned, &pruned.open()), &masked);
+                prop_assert!(gap_of_logits < tolerance, "{removal:?} of {of_classifier}: {gap_of_logits:e}");
+                let pruned = translator.without_heads(&of_translator, removal).unwrap();
                 // losses are sums over tokens
-                let gap = gap(&found, &masked) / masked.abs().max().double_value(&[]);
-                prop_assert!(gap < tolerance, "{removal:?} of {heads}: {gap:e}");
+                let gap = gap(&losses(&pruned, &pruned.open()), &nats) / nats.abs().max().double_value(&[]);
+                prop_assert!(gap < tolerance, "{removal:?} of {of_translator}: {gap:e}");
             }
         }
     }
@@ -154,11 +121,11 @@ proptest! {
         let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
         for id in pruned.layout().heads() {
             let both = heads.with(id);
-            let expected = logits(&model, &masking(&model.layout(), &both, DOUBLE));
-            let masked = logits(&pruned, &masking(&pruned.layout(), &HeadSet::from_iter([id]), DOUBLE));
+            let expected = logits(&model, &masking(&model, &both));
+            let masked = logits(&pruned, &masking(&pruned, &HeadSet::from_iter([id])));
             prop_assert!(gap(&masked, &expected) < 1e-10, "{id} after {heads}");
             if let Ok(further) = pruned.without_heads(&HeadSet::from_iter([id]), Removal::Cut) {
-                let found = logits(&further, &Gates::open(&further.layout(), DOUBLE));
+                let found = logits(&further, &further.open());
                 prop_assert!(gap(&found, &expected) < 1e-10, "{id} cut after {heads}");
                 prop_assert_eq!(further.layout().removed().to_string(), both.to_string());
             }
@@ -168,38 +135,32 @@ proptest! {
 
 #[test]
 fn a_layer_without_heads_leaves_the_bias_of_its_output() {
-    let model = classifier(DOUBLE);
-    let heads = whole_layer(&model.layout());
+    let (model, folder) = (classifier(SINGLE), tempfile::tempdir().unwrap());
+    let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());
     let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
     let size =
         |name: &str| pruned.weights().get(&format!("bert.encoder.layer.1.attention.{name}")).unwrap().size();
     assert_eq!((size("self.query.weight"), size("self.value.bias")), (vec![0, 20], vec![0]));
     assert_eq!((size("output.dense.weight"), size("output.dense.bias")), (vec![20, 0], vec![20]));
-    let masked = logits(&model, &masking(&model.layout(), &heads, DOUBLE));
-    assert!(gap(&logits(&pruned, &Gates::open(&pruned.layout(), DOUBLE)), &masked) < 1e-10);
+    pruned.save(folder.path()).unwrap();
+    let back = Classifier::load(folder.path(), SINGLE).unwrap();
+    assert_eq!(back.layout().removed(), &heads);
+    assert_eq!(logits(&back, &back.open()), logits(&pruned, &pruned.open()));
 }
 
 /// Beam search caches keys and values of the decoder, which a layer without heads lacks.
 #[test]
 fn a_pruned_translator_translates_as_the_masked_one() {
     let some: HeadSet = "enc-enc:1:2+enc-dec:1:1+dec-dec:3:2".parse().unwrap();
-    let search = BeamSearch {
-        beam: 3,
-        length_penalty: 1.0,
-        stopping: Stopping::Exact,
-        length_limit: (1.0, 4),
-        rules: None,
-    };
     for options in [DOUBLE, SINGLE] {
         let model = translator(options);
-        let open = search.translate(&model, &SOURCES, &Gates::open(&model.layout(), options)).unwrap();
+        let open = search().translate(&model, &SOURCES, &model.open()).unwrap();
         for heads in [&some, &whole_layer(&model.layout())] {
-            let gates = masking(&model.layout(), heads, options);
-            let masked = search.translate(&model, &SOURCES, &gates).unwrap();
+            let gates = masking(&model, heads);
+            let masked = search().translate(&model, &SOURCES, &gates).unwrap();
             assert_ne!(masked, open, "the heads must matter for the test to mean something");
             let pruned = model.without_heads(heads, Removal::Cut).unwrap();
-            let gates = Gates::open(&pruned.layout(), options);
-            let found = search.translate(&pruned, &SOURCES, &gates).unwrap();
+            let found = search().translate(&pruned, &SOURCES, &pruned.open()).unwrap();
             for (found, masked) in found.iter().zip(&masked) {
                 assert_eq!(found.tokens, masked.tokens);
                 assert!((found.score.unwrap() - masked.score.unwrap()).abs() < 1e-5);
@@ -211,8 +172,6 @@ fn a_pruned_translator_translates_as_the_masked_one() {
 /// If all head outputs are replaced by those on other, possibly shorter texts, a translation's score equals its teacher-forced score.
 #[test]
 fn a_translation_under_resampling_has_the_score_of_its_loss() {
-    let (stopping, length_limit, length_penalty) = (Stopping::Exact, (1.0, 4), 1.0);
-    let search = BeamSearch { beam: 3, length_penalty, stopping, length_limit, rules: None };
     for options in [DOUBLE, SINGLE] {
         let model = translator(options);
         let all = HeadSet::from_iter(model.layout().heads());
@@ -221,12 +180,12 @@ fn a_translation_under_resampling_has_the_score_of_its_loss() {
         let replacement = model.replacement(&PairBatch::new(&model, &others, &targets));
         let variants = model.variants(&[all.clone(), all.clone()], false).unwrap();
         let variants = variants.replaced_by(Some(&replacement));
-        let (found, _) = search.sweep(&model, &SOURCES, &variants, 2, None).unwrap();
-        let plain = search.translate(&model, &SOURCES, &Gates::open(&model.layout(), options)).unwrap();
+        let (found, _) = search().sweep(&model, &SOURCES, &variants, 2, None).unwrap();
+        let plain = search().translate(&model, &SOURCES, &model.open()).unwrap();
         for found in found {
             let read: Vec<Vec<u32>> = found.iter().map(|found| read(&model, found)).collect();
             let read: Vec<&[u32]> = read.iter().map(Vec::as_slice).collect();
-            let gates = masking(&model.layout(), &all, options).replaced_by(Some(replacement.share()));
+            let gates = masking(&model, &all).replaced_by(Some(replacement.share()));
             let batch = PairBatch::new(&model, &SOURCES, &read);
             let losses = tch::no_grad(|| model.losses(&batch, &gates, &ModelDropout::OFF));
             for (row, (found, plain)) in found.iter().zip(&plain).enumerate() {
@@ -247,26 +206,17 @@ fn read(model: &Translator, found: &Translation) -> Vec<u32> {
 /// Based on gradients and on attention weights, on the explicit path, including a layer without heads.
 #[test]
 fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
+    use Measure::{AttentionGradient, Confidence, Entropy, Example, NormalisedEntropy, Token};
     let model = classifier(DOUBLE);
     let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());
     let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
-    let measures = [
-        Measure::Example,
-        Measure::Token,
-        Measure::AttentionGradient,
-        Measure::Entropy,
-        Measure::NormalisedEntropy,
-        Measure::Confidence,
-    ];
-    let measures = BTreeSet::from(measures);
-    let examples = |model: &Classifier| {
+    let measures =
+        BTreeSet::from([Example, Token, AttentionGradient, Entropy, NormalisedEntropy, Confidence]);
+    let measure = |model: &Classifier, gates: &Gates| {
         let labels = Tensor::from_slice(&[0_i64, 1, 1, 0]);
-        LabelledBatch { inputs: texts(model), labels }
+        model.measure(&LabelledBatch { inputs: random::texts(model, &LENGTHS), labels }, gates, &measures)
     };
-    let masked = masking(&model.layout(), &heads, DOUBLE);
-    let expected = model.measure(&examples(&model), &masked, &measures);
-    let open = Gates::open(&pruned.layout(), DOUBLE);
-    let found = pruned.measure(&examples(&pruned), &open, &measures);
+    let (expected, found) = (measure(&model, &masking(&model, &heads)), measure(&pruned, &pruned.open()));
     for (measure, expected) in &expected {
         let (expected, found) = (expected.means(), found[measure].means());
         assert_eq!(found.iter().map(|(id, _)| id).collect::<Vec<_>>(), pruned.layout().heads());
@@ -275,41 +225,4 @@ fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
             assert!((expected - found).abs() < 1e-12, "{measure:?} of {id}: {found} for {expected}");
         }
     }
-}
-
-#[test]
-fn a_pruned_model_comes_back_from_its_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    let saved = |name: &str| folder.path().join(name);
-    let model = classifier(SINGLE);
-    let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());
-    let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
-    pruned.save(&saved("classifier")).unwrap();
-    let back = Classifier::load(&saved("classifier"), SINGLE).unwrap();
-    assert_eq!(back.layout().removed(), &heads);
-    assert_eq!(
-        gap(
-            &logits(&back, &Gates::open(&back.layout(), SINGLE)),
-            &logits(&pruned, &Gates::open(&pruned.layout(), SINGLE))
-        ),
-        0.0
-    );
-    // as transformers 4 writes it
-    let config = std::fs::read_to_string(saved("classifier").join("config.json")).unwrap();
-    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
-    assert_eq!(config["pruned_heads"], serde_json::json!({ "0": [2], "1": [0, 1, 2, 3] }));
-
-    let model = translator(SINGLE);
-    let heads = whole_layer(&model.layout()).with("dec-dec:3:2".parse().unwrap());
-    let pruned = model.without_heads(&heads, Removal::Cut).unwrap();
-    pruned.save(&saved("translator")).unwrap();
-    let back = Translator::load(&saved("translator"), SINGLE).unwrap();
-    assert_eq!(back.layout().removed(), &heads);
-    assert_eq!(
-        gap(
-            &losses(&back, &Gates::open(&back.layout(), SINGLE)),
-            &losses(&pruned, &Gates::open(&pruned.layout(), SINGLE))
-        ),
-        0.0
-    );
 }

@@ -1,51 +1,38 @@
 //! Relevance by definition, with the Jacobian of each step from autograd, on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
-mod loud;
-
-use std::path::Path;
+mod random;
 
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadSet, ModelDropout, Relevance,
-    Removal, Translator, TranslatorConfig, Weights,
+    Attention, Classifier, ClassifierConfig, GatedModel, HeadId, HeadSet, ModelDropout, Relevance, Removal,
+    Translator, TranslatorConfig, Weights,
 };
+use random::DOUBLE;
 use serde_json::json;
 use tch::{Device, Kind, Tensor, no_grad};
 
-const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 const D_HEAD: i64 = 3;
 const EPSILON: f64 = 1e-5;
 
-/// An encoder of 2 layers with 2 heads of width 3 and a feed-forward width of 5.
-fn classifier(config: ClassifierConfig) -> Classifier {
+/// A DeBERTa of 2 layers with 2 heads of width 3 and a feed-forward width of 5.
+fn classifier() -> Classifier {
+    let folder = test_support::golden("more/deberta-v2").unwrap();
     let config = ClassifierConfig {
         hidden_size: 6,
         num_hidden_layers: 2,
         num_attention_heads: 2,
         intermediate_size: 5,
         layer_norm_eps: EPSILON,
-        ..config
+        ..ClassifierConfig::read(&folder.join("config.json")).unwrap()
     };
-    let quiet =
-        Classifier::random(config.with_labels(&["a", "b", "c"].map(str::to_owned)), 5, OPTIONS).unwrap();
+    let quiet = Classifier::random(config, 5, DOUBLE).unwrap();
     let weights = quiet.weights().iter().map(|(name, tensor)| {
-        let places = Tensor::arange(tensor.numel() as i64, OPTIONS);
+        let places = Tensor::arange(tensor.numel() as i64, DOUBLE);
         let noise = (places * 12.9 + name.len() as f64).sin().view_as(tensor) * 0.7;
         (name.to_owned(), tensor + noise)
     });
     Classifier::new(quiet.config().clone(), Weights::from_tensors(weights)).unwrap()
-}
-
-/// Uses the configuration of a reference model of this family.
-fn of_family(family: &str) -> Classifier {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden/more");
-    classifier(Classifier::load(&folder.join(family), OPTIONS).unwrap().config().clone())
-}
-
-fn text(model: &Classifier) -> LabelledBatch {
-    let texts = model.batch(&[(&[3, 9, 4, 1], &[0; 4])]).unwrap();
-    LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64]) }
 }
 
 fn translator() -> Translator {
@@ -55,7 +42,7 @@ fn translator() -> Translator {
         "decoder_ffn_dim": 4, "activation_function": "swish", "max_position_embeddings": 9,
         "scale_embedding": true, "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
     });
-    loud::translator(serde_json::from_value::<TranslatorConfig>(json).unwrap(), 3)
+    random::loud(serde_json::from_value::<TranslatorConfig>(json).unwrap(), 3)
 }
 
 fn pair(model: &Translator) -> PairBatch {
@@ -253,11 +240,8 @@ fn assert_heads(found: &Relevance, (attention, layer, target): (Attention, usize
     for (head, expected) in expected.into_iter().enumerate() {
         let id = HeadId::from_index(attention, layer, head);
         let what = format!("{id}, target {target}");
-        assert_close(
-            &[found.heads[&id][target], found.shares[&id][target]],
-            &[expected, expected / size],
-            &what,
-        );
+        let found = [found.heads[&id][target], found.shares[&id][target]];
+        assert_close(&found, &[expected, expected / size], &what);
     }
 }
 
@@ -265,21 +249,20 @@ fn names(prefix: &str, parts: &[&str]) -> Vec<String> {
     parts.iter().map(|part| format!("{prefix}.{part}")).collect()
 }
 
-/// Checks a classifier that pools the first position and whose maps have these names.
-fn check_classifier(
-    model: &Classifier,
-    prefix: &str,
-    [query, key, value, pooler]: [&str; 4],
-    steps: &Steps<'_>,
-    pool: fn(&Tensor) -> Tensor,
-) {
-    let batch = text(model);
-    let mut x = no_grad(|| model.embed(&batch.inputs, &ModelDropout::OFF).squeeze_dim(0));
+/// Relevance also reaches queries and keys through products with embeddings of distances.
+#[test]
+fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
+    let model = classifier();
+    let steps =
+        Steps { weights: model.weights(), activate: |x| x.gelu("none"), distances: Some("deberta.encoder") };
+    let texts = model.batch(&[(&[3, 9, 4, 1], &[0; 4])]).unwrap();
+    let mut x = no_grad(|| model.embed(&texts, &ModelDropout::OFF).squeeze_dim(0));
     let mut sublayers = Vec::new();
     for layer in 0..2 {
-        let at = format!("{prefix}.encoder.layer.{layer}");
-        let attention = names(&format!("{at}.attention"), &[query, key, value, "output.dense"]);
-        let open = Tensor::zeros([1], OPTIONS);
+        let at = format!("deberta.encoder.layer.{layer}");
+        let maps = ["self.query_proj", "self.key_proj", "self.value_proj", "output.dense"];
+        let attention = names(&format!("{at}.attention"), &maps);
+        let open = Tensor::zeros([1], DOUBLE);
         sublayers.push(steps.up(Reads::Own(open), attention, format!("{at}.attention.output.LayerNorm"), &x));
         x = steps.output(&sublayers[2 * layer]);
         let fed = names(&at, &["intermediate.dense", "output.dense"]);
@@ -287,17 +270,17 @@ fn check_classifier(
         x = steps.output(&sublayers[2 * layer + 1]);
     }
     let first = x.narrow(0, 0, 1);
-    let pooled = pool(&steps.map(pooler, &first));
+    let pooled = steps.map("pooler.dense", &first).gelu("none");
     let logits = steps.map("classifier", &pooled);
-    let open = Gates::open(&model.layout(), OPTIONS);
-    let expected = no_grad(|| model.forward(&batch.inputs, &open, &ModelDropout::OFF));
+    let expected = no_grad(|| model.forward(&texts, &model.open(), &ModelDropout::OFF));
     assert!((&logits - expected).abs().max().double_value(&[]) < 1e-12, "the steps are the model's");
 
+    let batch = LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64]) };
     let found = model.relevance(&batch).unwrap();
-    let start = Tensor::zeros([1, 3], OPTIONS).index_fill(1, &logits.argmax(1, false), 1.0);
+    let start = Tensor::zeros([1, 3], DOUBLE).index_fill(1, &logits.argmax(1, false), 1.0);
     let of_pooled = steps.linear(&["classifier".to_owned()], &pooled, &start);
-    let of_first = steps.linear(&[pooler.to_owned()], &first, &of_pooled);
-    let mut relevance = Tensor::cat(&[of_first, Tensor::zeros([3, 6], OPTIONS)], 0);
+    let of_first = steps.linear(&["pooler.dense".to_owned()], &first, &of_pooled);
+    let mut relevance = Tensor::cat(&[of_first, Tensor::zeros([3, 6], DOUBLE)], 0);
     for (place, sublayer) in sublayers.iter().enumerate().rev() {
         let [context, of_x, _] = steps.down(sublayer, &relevance);
         if let Reads::Own(_) = sublayer.reads {
@@ -307,24 +290,6 @@ fn check_classifier(
     }
     assert_close(&found.left, &[relevance.sum(None).double_value(&[])], "left");
     assert_close(&found.left, &[1.0], "conserved");
-}
-
-#[test]
-fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
-    let model = of_family("bert");
-    let steps = Steps { weights: model.weights(), activate: |x| x.gelu("none"), distances: None };
-    let maps = ["self.query", "self.key", "self.value", "bert.pooler.dense"];
-    check_classifier(&model, "bert", maps, &steps, Tensor::tanh);
-}
-
-/// Relevance also reaches queries and keys through products with embeddings of distances.
-#[test]
-fn relevance_with_embeddings_of_distances_is_that_of_written_out_jacobians() {
-    let model = of_family("deberta-v2");
-    let steps =
-        Steps { weights: model.weights(), activate: |x| x.gelu("none"), distances: Some("deberta.encoder") };
-    let maps = ["self.query_proj", "self.key_proj", "self.value_proj", "pooler.dense"];
-    check_classifier(&model, "deberta", maps, &steps, |x| x.gelu("none"));
 }
 
 /// Returns the sublayers of a Marian layer.
@@ -357,7 +322,7 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
     let table = steps.weight("model.shared.weight");
     let embed = |ids: &Tensor, length: i64| {
         let words = Tensor::embedding(&table, ids, -1, false, false).squeeze_dim(0) * 6_f64.sqrt();
-        words + positions(&model, length)
+        words + positions(length)
     };
     let stack = |side: &str, mut x: Tensor, bias: &Tensor, memory: Option<&Tensor>| {
         let mut layers = Vec::new();
@@ -367,11 +332,11 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
         }
         (layers, x)
     };
-    let open = Tensor::zeros([1], OPTIONS);
+    let open = Tensor::zeros([1], DOUBLE);
     let (encoder, memory) = stack("encoder", embed(&batch.source.ids, 4), &open, None);
-    let past = core_masking::causal_bias(3, OPTIONS).squeeze_dim(0);
+    let past = core_masking::causal_bias(3, DOUBLE).squeeze_dim(0);
     let (decoder, y) = stack("decoder", embed(&batch.decoder_input, 3), &past, Some(&memory));
-    let gates = Gates::open(&model.layout(), OPTIONS);
+    let gates = model.open();
     let states = no_grad(|| {
         let memory = model.encode(&batch.source, &gates, &ModelDropout::OFF);
         model.decode(&batch.decoder_input, &memory, &batch.source.bias, &gates, &ModelDropout::OFF)
@@ -383,9 +348,9 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
     let bias = steps.weight("final_logits_bias").view([-1]);
     let tops: Vec<i64> = Vec::try_from(y.linear(&table, Some(&bias)).argmax(-1, false)).unwrap();
     for (target, &top) in tops.iter().enumerate() {
-        let (row, own_bias, one) = (table.get(top), bias.get(top), Tensor::ones([1], OPTIONS));
+        let (row, own_bias, one) = (table.get(top), bias.get(top), Tensor::ones([1], DOUBLE));
         let start = divide(&|h| row.dot(&h[0]) + &own_bias, &[y.get(target as i64)], &one).remove(0);
-        let at = Tensor::zeros([3, 6], OPTIONS);
+        let at = Tensor::zeros([3, 6], DOUBLE);
         at.get(target as i64).copy_(&start);
         let of_memory = memory.zeros_like();
         let follow = |layers: &[Vec<Sublayer>], own: Attention, mut relevance: Tensor| {
@@ -413,17 +378,10 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
 }
 
 /// Marian's sinusoids: all sines first, then all cosines.
-fn positions(model: &Translator, length: i64) -> Tensor {
-    let width = model.config().d_model;
-    let entry = |place: i64| {
-        (0..width).map(move |column| {
-            let half = width / 2;
-            let angle = place as f64 / 10_000_f64.powf(2.0 * (column % half) as f64 / width as f64);
-            if column < half { angle.sin() } else { angle.cos() }
-        })
-    };
-    let table: Vec<f64> = (0..length).flat_map(entry).collect();
-    Tensor::from_slice(&table).view([length, width])
+fn positions(length: i64) -> Tensor {
+    let angle = |at: i64| (at / 3) as f64 / 10_000_f64.powf((at % 3) as f64 / 3.0);
+    let angles = Tensor::from_slice(&(0..length * 3).map(angle).collect::<Vec<f64>>()).view([length, 3]);
+    Tensor::cat(&[angles.sin(), angles.cos()], 1)
 }
 
 /// A module without heads has no relevance; the residual stream passes it on.

@@ -89,6 +89,12 @@ mod tests {
         prop::collection::vec((0_usize..40, 0_usize..40), 0..120)
     }
 
+    fn hold_every_index_once(batches: &[Vec<usize>], count: usize) -> bool {
+        let mut indices: Vec<usize> = batches.concat();
+        indices.sort_unstable();
+        indices.into_iter().eq(0..count)
+    }
+
     proptest! {
         #[test]
         fn grouped_batches_hold_every_index_once(
@@ -97,12 +103,22 @@ mod tests {
             seed in 0_u64..4,
         ) {
             let batches = length_grouped(&lengths, rows, seed);
-            let mut indices: Vec<usize> = batches.concat();
-            indices.sort_unstable();
-            prop_assert!(indices.into_iter().eq(0..lengths.len()));
+            prop_assert!(hold_every_index_once(&batches, lengths.len()));
             let full = batches.iter().filter(|batch| batch.len() == rows).count();
             prop_assert_eq!(full, lengths.len() / rows);
             prop_assert_eq!(length_grouped(&lengths, rows, seed), batches);
+        }
+
+        #[test]
+        fn batches_cover_all_sentences_within_the_bound(lengths in lengths(), max in 0_usize..200, seed: u64) {
+            for batches in [length_sorted(&lengths, max), shuffled(&lengths, max, seed)] {
+                prop_assert!(hold_every_index_once(&batches, lengths.len()));
+                for batch in batches {
+                    let longest = batch.iter().map(|&i| lengths[i].0.max(lengths[i].1)).max().unwrap();
+                    prop_assert!(batch.len() == 1 || batch.len() * longest <= max, "{batch:?}");
+                }
+            }
+            prop_assert_eq!(shuffled(&lengths, max, seed), shuffled(&lengths, max, seed));
         }
     }
 
@@ -124,27 +140,6 @@ mod tests {
         let real: usize = lengths.iter().sum();
         assert!(padded * 10 < real * 11, "{padded} of {real}");
         assert_ne!(length_grouped(&lengths, 8, 1), length_grouped(&lengths, 8, 2));
-    }
-
-    fn check(batches: &[Vec<usize>], lengths: &[Lengths], max_tokens: usize) -> Result<(), TestCaseError> {
-        let mut indices: Vec<usize> = batches.concat();
-        indices.sort_unstable();
-        prop_assert!(indices.into_iter().eq(0..lengths.len()), "every index exactly once");
-        for batch in batches {
-            let longest = batch.iter().map(|&i| lengths[i].0.max(lengths[i].1)).max().unwrap();
-            prop_assert!(batch.len() == 1 || batch.len() * longest <= max_tokens, "{batch:?}");
-        }
-        Ok(())
-    }
-
-    proptest! {
-        #[test]
-        fn batches_cover_all_sentences_within_the_bound(lengths in lengths(), max in 0_usize..200, seed: u64) {
-            check(&length_sorted(&lengths, max), &lengths, max)?;
-            let batches = shuffled(&lengths, max, seed);
-            check(&batches, &lengths, max)?;
-            prop_assert_eq!(shuffled(&lengths, max, seed), batches);
-        }
     }
 
     #[test]

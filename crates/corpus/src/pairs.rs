@@ -192,7 +192,7 @@ pub(crate) fn draw<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_files::{gzip, read_as, zip};
+    use crate::test_files::{read_as, zip};
 
     const TABLE: &str = "Go.\tVa !\nRun!\tCours !\nRun!\tCourez !\nWow!\tÇa alors !\n";
 
@@ -204,26 +204,33 @@ mod tests {
         ParallelText { source: side(source), target: side(target), ..ParallelText::default() }
     }
 
+    fn read_table(
+        name: &str,
+        content: impl AsRef<[u8]>,
+        inside: Option<&str>,
+        kind: Option<RowKind>,
+        [source, target]: [Column; 2],
+    ) -> Result<ParallelText, String> {
+        let inside = inside.map(str::to_owned);
+        read_as(name, content, |path| {
+            let table = PairTable { path: path.to_owned(), inside, kind, source, target, others: Vec::new() };
+            table.read(&mut BadRows::default())
+        })
+    }
+
     fn read(
         name: &str,
         content: impl AsRef<[u8]>,
         inside: Option<&str>,
         columns: [usize; 2],
     ) -> Result<ParallelText, String> {
-        let [source, target] = columns.map(Column::Number);
-        let inside = inside.map(str::to_owned);
-        read_as(name, content, |path| {
-            let table =
-                PairTable { path: path.to_owned(), inside, kind: None, source, target, others: Vec::new() };
-            table.read(&mut BadRows::default())
-        })
+        read_table(name, content, inside, None, columns.map(Column::Number))
     }
 
     #[test]
-    fn plain_gzip_and_zip_files_hold_the_same_pairs_each_source_once() {
+    fn plain_and_zip_files_hold_the_same_pairs_each_source_once() {
         let expected = Ok(text(&["Go.", "Run!", "Wow!"], &["Va !", "Cours !", "Ça alors !"]));
         assert_eq!(read("a.tsv", TABLE, None, [1, 2]), expected);
-        assert_eq!(read("a.tsv.gz", gzip(TABLE.as_bytes()), None, [1, 2]), expected);
         let archive =
             zip(&[("_about.txt", b"About.\n"), ("image.png", b"\t"), ("fra.txt", TABLE.as_bytes())]);
         assert_eq!(read("a.zip", archive, None, [1, 2]), expected);
@@ -242,100 +249,53 @@ mod tests {
 
     #[test]
     fn columns_have_names_in_tables_of_other_kinds() {
-        for (kind, content, [source, target]) in [
+        for (kind, content, names) in [
             (RowKind::Csv, "id,en,fr\n1,Go.,\"Va, va\"\n", ["en", "fr"]),
-            (RowKind::Tsv, "en\tfr\nGo.\tVa, va\n", ["en", "fr"]),
             (RowKind::Jsonl, r#"{"pair": {"en": "Go.", "fr": "Va, va"}}"#, ["pair.en", "pair.fr"]),
         ] {
-            let [source, target] = [source, target].map(|name| Column::Name(name.to_owned()));
-            let read = read_as("a", content, |path| {
-                let table = PairTable {
-                    path: path.to_owned(),
-                    inside: None,
-                    kind: Some(kind),
-                    source,
-                    target,
-                    others: Vec::new(),
-                };
-                table.read(&mut BadRows::default())
-            });
-            assert_eq!(read, Ok(text(&["Go."], &["Va, va"])));
+            let columns = names.map(|name| Column::Name(name.to_owned()));
+            assert_eq!(read_table("a", content, None, Some(kind), columns), Ok(text(&["Go."], &["Va, va"])));
         }
     }
 
     #[test]
     fn an_archive_needs_one_table_or_the_name_of_one() {
-        let two = [("fra.txt", TABLE.as_bytes()), ("deu.tsv", b"Go.\tGeh.\n")];
-        assert_eq!(read("a.zip", zip(&two), Some("deu.tsv"), [1, 2]), Ok(text(&["Go."], &["Geh."])));
-        let whole = zip(&two);
-        let torn = &whole[..whole.len() / 2];
-        for (archive, inside, reason) in [
-            (&zip(&[("fra.csv", TABLE.as_bytes())])[..], None, "has no .txt or .tsv file with tabs"),
-            (&whole, None, "has more than one table, `fra.txt`, `deu.tsv`: `inside` can name one"),
-            (&whole, Some("ita.txt"), "has no `ita.txt`"),
-            (torn, None, "not a complete zip archive"),
+        let two = zip(&[("fra.txt", TABLE.as_bytes()), ("deu.tsv", b"Go.\tGeh.\n")]);
+        assert_eq!(read("a.zip", &two, Some("deu.tsv"), [1, 2]), Ok(text(&["Go."], &["Geh."])));
+        for (archive, inside, fault) in [
+            (&zip(&[("fra.csv", TABLE.as_bytes())])[..], None, "`a.zip`: has no .txt or .tsv file with tabs"),
+            (&two, None, "`a.zip`: has more than one table, `fra.txt`, `deu.tsv`: `inside` can name one"),
+            (&two, Some("ita.txt"), "`a.zip`: has no `ita.txt`"),
+            (&two[..two.len() / 2], None, "`a.zip`: not a complete zip archive"),
+            (&zip(&[("fra.txt", b"Go.\tVa !\nRun!")]), None, "`a.zip:fra.txt`, line 2: 1 column"),
         ] {
             let error = read("a.zip", archive, inside, [1, 2]).unwrap_err();
-            assert!(error.starts_with(&format!("`a.zip`: {reason}")), "{error}");
+            assert!(error.starts_with(fault), "{error}");
         }
-    }
-
-    #[test]
-    fn faults_name_the_file_in_the_archive() {
-        let torn = read("a.zip", zip(&[("fra.txt", b"Go.\tVa !\nRun!")]), None, [1, 2]);
-        assert_eq!(torn, Err("`a.zip:fra.txt`, line 2: 1 column, but column 2 is needed".to_owned()));
     }
 
     /// 40 pairs; the source of pair n has n words.
     fn staircase() -> ParallelText {
         let source = (1..=40).map(|words| vec!["word"; words].join(" ")).collect();
-        ParallelText {
-            source,
-            target: (1..=40).map(|number| number.to_string()).collect(),
-            ..ParallelText::default()
-        }
-    }
-
-    fn sample(count: usize, seed: u64) -> Vec<String> {
-        let selection = Selection { sample: Some((count, seed)), ..Selection::default() };
-        let chosen = selection.choose(&staircase(), Path::new("a.tsv")).unwrap();
-        let words = |sentence: &String| sentence.split(' ').count().to_string();
-        assert_eq!(chosen.source.iter().map(words).collect::<Vec<_>>(), chosen.target, "pairs stay pairs");
-        chosen.target
-    }
-
-    #[test]
-    fn equal_seeds_give_equal_samples_and_a_smaller_one_begins_a_larger_one() {
-        let drawn = sample(12, 0);
-        assert_eq!(sample(12, 0), drawn);
-        assert_ne!(sample(12, 1), drawn);
-        assert_eq!(sample(5, 0), drawn[..5]);
-        assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 12, "no pair twice");
-        let mut all = sample(40, 7);
-        assert_ne!(all, staircase().target, "in another order");
-        all.sort_by_key(|number| number.parse::<usize>().unwrap());
-        assert_eq!(all, staircase().target, "a sample of all has all");
+        let target = (1..=40).map(|number| number.to_string()).collect();
+        ParallelText { source, target, ..ParallelText::default() }
     }
 
     #[test]
     fn pairs_with_a_side_of_too_many_words_are_left_out_before_a_sample_is_drawn() {
-        let selection = |most| Selection { most_words: Some(most), sample: None };
-        let path = Path::new("a.tsv");
-        let kept = selection(3).choose(&staircase(), path).unwrap();
-        assert_eq!(kept.target, ["1", "2", "3"]);
-        let swapped = ParallelText {
-            source: staircase().target,
-            target: staircase().source,
-            ..ParallelText::default()
+        let choose = |most_words, sample, text: &ParallelText| {
+            Selection { most_words, sample }.choose(text, Path::new("a.tsv"))
         };
-        assert_eq!(selection(3).choose(&swapped, path).unwrap().source, ["1", "2", "3"]);
-        assert!(selection(0).choose(&staircase(), path).unwrap().is_empty());
-        assert_eq!(Selection::default().choose(&staircase(), path).unwrap(), staircase());
-
-        let refusal = Selection { sample: Some((4, 1)), ..selection(3) }.choose(&staircase(), path);
-        assert_eq!(
-            refusal.unwrap_err().to_string(),
-            "`a.tsv`: a sample of 4 pairs is asked for, but only 3 can be drawn"
-        );
+        let all = staircase();
+        assert_eq!(choose(None, None, &all).unwrap(), all);
+        assert_eq!(choose(Some(3), None, &all).unwrap().target, ["1", "2", "3"]);
+        let swapped = ParallelText { source: all.target.clone(), target: all.source.clone(), ..all.clone() };
+        assert_eq!(choose(Some(3), None, &swapped).unwrap().source, ["1", "2", "3"]);
+        let drawn = choose(Some(20), Some((12, 1)), &all).unwrap();
+        let words = |sentence: &String| sentence.split(' ').count().to_string();
+        assert_eq!(drawn.source.iter().map(words).collect::<Vec<_>>(), drawn.target, "pairs stay pairs");
+        assert_eq!(drawn.target.iter().collect::<HashSet<_>>().len(), 12, "no pair twice");
+        let refusal = choose(Some(3), Some((4, 1)), &all).unwrap_err().to_string();
+        assert!(refusal.contains("a sample of 4 pairs is asked for, but only 3 can be drawn"), "{refusal}");
     }
 }

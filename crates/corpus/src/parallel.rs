@@ -260,7 +260,6 @@ pub(crate) fn check_lengths(
 mod tests {
     use super::*;
     use crate::test_files::{gzip, read_as};
-    use std::fs;
 
     fn lines_of(name: &str, content: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
         read_as(name, content, read_lines)
@@ -275,16 +274,5 @@ mod tests {
         assert_eq!(lines_of("a.de.gz", gzip(content)), expected);
         let (first, second) = content.split_at(10);
         assert_eq!(lines_of("a.de.gz", [gzip(first), gzip(second)].concat()), expected, "two members");
-    }
-
-    #[test]
-    fn files_of_different_length_are_refused() {
-        let read = read_as("a.en", "A.\nB.\nC.\n", |en| {
-            let fr = en.with_file_name("a.fr");
-            fs::write(&fr, "A.\nB.\n").unwrap();
-            ParallelText::read(en, &[fr], &[], &mut BadRows::default())
-        });
-        let expected = "`a.en` has 3 lines, but `a.fr` has 2: parallel files must have equally many";
-        assert_eq!(read.unwrap_err(), expected);
     }
 }

@@ -107,9 +107,4 @@ mod tests {
             assert_eq!(refusal, Some(expected));
         }
     }
-
-    #[test]
-    fn nothing_has_no_pieces() {
-        assert_eq!(Pieces::parse(&model("unigram.spm")).unwrap().cut("").unwrap(), Vec::<String>::new());
-    }
 }

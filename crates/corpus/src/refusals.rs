@@ -71,92 +71,48 @@ const CHOICES: Reader = Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { 
 const LIST: Reader =
     Choices("kind = 'jsonl'\ncontext = '{q}'\nchoices = 'c'\nanswer = { field = 'n', first = 0 }");
 
-/// Messages after the file name. Each check has one row, even if several readers share it.
+/// Each check has one row, even if several readers share it.
 #[test]
 fn files_at_fault_are_refused_by_name_and_line() {
     for (reader, content, expected) in [
-        (NAMED, &b"t\tn\na\t1\nb\n"[..], ", line 3: 1 column, but the header has 2"),
-        (NAMED, b"t\tn\na\t1\nb\t0\tx\n", ", line 3: 3 columns, but the header has 2"),
-        (NAMED, b"t\tn\n \t0\n", ", line 2: `t` is empty"),
-        (NAMED, b"t\tn\na\t1\ncaf\xe9\t0\n", ", line 3: not valid UTF-8"),
-        (NAMED, b"\x1b\tn\n", r" has no column `t`: its header names `\u{1b}`, `n`"),
-        (NAMED, b"t\tn\tn\n", " has more than one column `n`: its header names `t`, `n`, `n`"),
-        (NAMED, b"\xef\xbb\xbf", " holds no examples"),
-        (NAMED, b"t\tn\n", " holds no examples"),
-        (THIRD, b"x\ty\n", " has no column 3: its header names `x`, `y`"),
-        (NUMBERED, b"x\t1\t\n", ", line 1: 3 columns, but column 4 is needed"),
-        (NUMBERED, b"x\t1\t\t\n", ", line 1: column 4 is empty"),
-        (
-            QUOTED,
-            b"a,b\n\"x,y\n",
-            ", line 2: 1 column, but the header has 2; if quotation marks are part of the text, set `quoting = false`",
-        ),
-        (JSONL, b"\n{\"te\\u001bxt\": 1}", r", line 2: no field `n`: there are `te\u{1b}xt`"),
-        (JSONL, b"\n{}\n[1]", ", line 2: no field `n`: there are "),
-        (JSONL, b"{\"t\": 1, \"n\": 1}\n[1]", ", line 2: a list instead of a JSON object"),
-        (JSONL, b"\n[1]", ", row 1: a number instead of a JSON object"),
-        (JSONL, b"\n{\"t\"", ", line 2: not valid JSON (EOF while parsing an object at column 4)"),
-        (JSONL, b"{\"n\": {}}", ", line 1: field `n` is an object, but text is needed"),
-        (WORDS, br#"{"tokens": [], "tags": []}"#, ", line 1: the sentence has no words"),
-        (
-            WORDS,
-            br#"{"tokens": ["a", "b"], "tags": ["O"]}"#,
-            ", line 1: 2 words, but 1 tag: each word needs one tag, also if the model cuts it into pieces",
-        ),
-        (
-            WORDS,
-            b"{\"tokens\": [\"a\"], \"tags\": [0]}\n{\"tokens\": [\"a\", \" \"], \"tags\": [0, 1]}",
-            ", line 2: word 2 is blank",
-        ),
-        (
-            WORDS,
-            br#"{"tokens": ["a"], "tags": ["B PER"]}"#,
-            ", line 1: tag `B PER` is empty or has white space in it",
-        ),
-        (WORDS, br#"{"tokens": ["a"], "tags": "O"}"#, ", line 1: field `tags` is text, but a list is needed"),
-        (CONLL, b"", " holds no examples"),
-        (CONLL, b"-DOCSTART- -X- O O\n\n\n", " holds no examples"),
-        (CONLL, b"a N O\n\nb N\n", ", line 3: 2 columns, but column 3 is needed, and must not be empty"),
-        (
-            CONLL,
-            b"# text = a b\n1\ta\tO\nb O\n",
-            ", line 3: 1 column, but column 3 is needed, and must not be empty; other lines have tabs",
-        ),
-        (CHOICES, b"n,a,b\n3,x,y\n", ", line 2: its answer is `3`, but must be a number from 1 to 2"),
-        (CHOICES, b"n,a,b\n0,x,y\n", ", line 2: its answer is `0`, but must be a number from 1 to 2"),
-        (CHOICES, b"n,a,b\n1,x, \n", ", line 2: its choice 2 is blank"),
-        (CHOICES, b"n,a,b\n", " holds no examples"),
-        (LIST, br#"{"c": ["x", "y"], "n": 0}"#, ", line 1: no field `q`: there are `c`, `n`"),
-        (LIST, br#"{"q": "?", "c": ["x"]}"#, ", line 1: its choices are 1, but at least 2 are needed"),
-        (LIST, br#"{"q": "?", "c": "xy"}"#, ", line 1: field `c` is text, but a list is needed"),
-        (
-            LIST,
-            br#"{"q": "?", "c": ["x", null]}"#,
-            ", line 1: field `c` is missing (null or NaN), but text is needed",
-        ),
-        (
-            LIST,
-            br#"{"q": "?", "c": ["x", "y"], "n": -1}"#,
-            ", line 1: its answer is `-1`, but must be a number from 0 to 1",
-        ),
-        (Pairs([1, 2]), b"a\tb\n\n \tb\n", ", line 3: column 1 is empty"),
-        (Pairs([1, 2]), b"", " holds no examples"),
-        (LINES, b" \n\t\r\n", " holds no documents but blank ones"),
-        (Lines, b"A.\nB.\n \r\n", ", line 3: empty line, but every line must hold one sentence"),
-        (Lines, b"A.\n\xff\n", ", line 2: not valid UTF-8"),
-        (Lines, b"\xef\xbb\xbf", " is empty: it must hold one sentence a line"),
-        (Table, b"text,label\n", " has a header and no rows"),
-        (Table, b"", " holds no examples"),
-        (
-            Table,
-            b"a,b\n1,2\n3\n",
-            ", line 3: 1 column, but column 2 is needed; if quotation marks are part of the text, set `quoting = false`",
-        ),
-        (Trees, b"1\tGo\t_", ", line 1: 3 columns instead of 10"),
-        (Trees, b"# nothing", " holds no examples"),
+        (NAMED, &b"t\tn\na\t1\nb\n"[..], "line 3: 1 column, but the header has 2"),
+        (NAMED, b"t\tn\n \t0\n", "line 2: `t` is empty"),
+        (NAMED, b"t\tn\na\t1\ncaf\xe9\t0\n", "line 3: not valid UTF-8"),
+        (NAMED, b"\x1b\tn\n", r"has no column `t`: its header names `\u{1b}`, `n`"),
+        (NAMED, b"t\tn\tn\n", "has more than one column `n`"),
+        (NAMED, b"t\tn\n", "holds no examples"),
+        (THIRD, b"x\ty\n", "has no column 3"),
+        (NUMBERED, b"x\t1\t\n", "line 1: 3 columns, but column 4 is needed"),
+        (QUOTED, b"a,b\n\"x,y\n", "line 2: 1 column, but the header has 2; if quotation marks are part"),
+        (JSONL, b"\n{\"te\\u001bxt\": 1}", r"line 2: no field `n`: there are `te\u{1b}xt`"),
+        (JSONL, b"{\"t\": 1, \"n\": 1}\n[1]", "line 2: a list instead of a JSON object"),
+        (JSONL, b"{\"n\": {}}", "line 1: field `n` is an object, but text is needed"),
+        (WORDS, br#"{"tokens": [], "tags": []}"#, "line 1: the sentence has no words"),
+        (WORDS, br#"{"tokens": ["a", "b"], "tags": ["O"]}"#, "line 1: 2 words, but 1 tag"),
+        (WORDS, b"{\"tokens\": [\"a\", \" \"], \"tags\": [0, 1]}", "line 1: word 2 is blank"),
+        (WORDS, br#"{"tokens": ["a"], "tags": ["B PER"]}"#, "tag `B PER` is empty or has white space"),
+        (WORDS, br#"{"tokens": ["a"], "tags": "O"}"#, "line 1: field `tags` is text, but a list is needed"),
+        (CONLL, b"-DOCSTART- -X- O O\n\n\n", "holds no examples"),
+        (CONLL, b"a N O\n\nb N\n", "line 3: 2 columns, but column 3 is needed, and must not be empty"),
+        (CONLL, b"# text = a b\n1\ta\tO\nb O\n", "must not be empty; other lines have tabs"),
+        (CHOICES, b"n,a,b\n0,x,y\n", "line 2: its answer is `0`, but must be a number from 1 to 2"),
+        (CHOICES, b"n,a,b\n1,x, \n", "line 2: its choice 2 is blank"),
+        (LIST, br#"{"c": ["x", "y"], "n": 0}"#, "line 1: no field `q`: there are `c`, `n`"),
+        (LIST, br#"{"q": "?", "c": ["x"]}"#, "line 1: its choices are 1, but at least 2 are needed"),
+        (LIST, br#"{"q": "?", "c": "xy"}"#, "line 1: field `c` is text, but a list is needed"),
+        (LIST, br#"{"q": "?", "c": ["x", null]}"#, "line 1: field `c` is missing (null or NaN)"),
+        (Pairs([1, 2]), b"a\tb\n\n \tb\n", "line 3: column 1 is empty"),
+        (LINES, b" \n\t\r\n", "holds no documents but blank ones"),
+        (Lines, b"A.\nB.\n \r\n", "line 3: empty line, but every line must hold one sentence"),
+        (Lines, b"A.\n\xff\n", "line 2: not valid UTF-8"),
+        (Lines, b"\xef\xbb\xbf", "is empty: it must hold one sentence a line"),
+        (Table, b"text,label\n", "has a header and no rows"),
+        (Table, b"a,b\n1,2\n3\n", "line 3: 1 column, but column 2 is needed; if quotation marks"),
+        (Trees, b"1\tGo\t_", "line 1: 3 columns instead of 10"),
+        (Trees, b"# nothing", "holds no examples"),
     ] {
         let refusal = read_as("a", content, |path| reader.read(path)).unwrap_err();
-        assert_eq!(refusal, format!("`a`{expected}"), "{reader:?}");
+        assert!(refusal.starts_with("`a`") && refusal.contains(expected), "{reader:?}: {refusal}");
     }
 }
 
@@ -167,104 +123,61 @@ fn sentences_that_are_no_tree_are_refused() {
     for (root, others, expected) in [
         ("0", &[["3", "on", "1"]][..], "line 2: word `3` stands where number 2 with its form is due"),
         ("0", &[["2", "", "1"]], "line 2: word `2` stands where number 2 with its form is due"),
-        ("0", &[["2", "on", "3"]], "line 2: head 3 is not among the 2 words of the sentence"),
-        ("0", &[["2", "on", "_"]], "line 2: head `_` is no number of a word, and not 0 for the root"),
-        ("0", &[["2", "on", "0"]], "line 1: the sentence has 2 roots instead of one"),
-        ("1", &[], "line 1: the sentence has 0 roots instead of one"),
-        (
-            "0",
-            &[["2", "a", "3"], ["3", "b", "2"]],
-            "line 2: the heads from this word on go round in a circle",
-        ),
-        (
-            "0",
-            &[["2-4", "ab", "_"], ["2", "a", "1"]],
-            "line 2: the token ends with word 4, but the sentence with 2",
-        ),
-        (
-            "0",
-            &[["3-4", "ab", "_"]],
-            "line 2: `3-4` is not the range of a token whose first word, number 2, follows",
-        ),
+        ("0", &[["2", "on", "3"]], "line 2: head 3 is not among the 2 words"),
+        ("0", &[["2", "on", "_"]], "line 2: head `_` is no number of a word"),
+        ("0", &[["2", "on", "0"]], "line 1: the sentence has 2 roots"),
+        ("1", &[], "line 1: the sentence has 0 roots"),
+        ("0", &[["2", "a", "3"], ["3", "b", "2"]], "line 2: the heads from this word on go round"),
+        ("0", &[["2-4", "ab", "_"], ["2", "a", "1"]], "line 2: the token ends with word 4"),
+        ("0", &[["3-4", "ab", "_"]], "line 2: `3-4` is not the range of a token"),
     ] {
         let text: String = [&[["1", "Go", root]], others].concat().iter().map(word).collect();
         let refusal = read_as("a", text, trees::read).unwrap_err();
-        assert_eq!(refusal, format!("`a`, {expected}"));
+        assert!(refusal.starts_with(&format!("`a`, {expected}")), "{refusal}");
     }
 }
 
 #[test]
 fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() {
-    let share =
-        |ends| format!("`share` is {ends}, but must be two numbers from 0 to 1, the smaller one first");
     let by_number = "without a header a column is given by its number, counted from 1, but `a` is a name";
+    let share = "but must be two numbers from 0 to 1, the smaller one first";
     for (reader, expected) in [
-        (Labelled("kind = 'tsv'\ntext = 1\nlabel = 0"), "there is no column 0: columns are counted from 1"),
+        (Labelled("kind = 'tsv'\ntext = 1\nlabel = 0"), "there is no column 0"),
         (Labelled("kind = 'csv'\nheader = false\ntext = 1\nlabel = 'a'"), by_number),
-        (
-            Labelled("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"),
-            "`jsonl` has named fields, but column 2 is asked for",
-        ),
-        (
-            Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'\nheader = true"),
-            "`header` and `quoting` are for `tsv` and `csv`",
-        ),
-        (
-            Choices("kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }"),
-            "`context` has a lone `{` before ``: a doubled one is a brace",
-        ),
+        (Labelled("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"), "but column 2 is asked for"),
+        (Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'\nheader = true"), "are for `tsv` and `csv`"),
+        (Choices("kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }"), "a lone `{`"),
         (Choices("kind = 'csv'\nheader = false\nchoices = ['a', 'b']\nanswer = { always = 1 }"), by_number),
-        (
-            Choices("kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }"),
-            "a table has no lists: `choices` must be a list of columns, and `answer` a number",
-        ),
-        (
-            Choices("kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }"),
-            "`choices` names 1 of the at least 2 fields",
-        ),
-        (
-            Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { always = 3 }"),
-            "the answer is always 3, but must be from 1 to 2",
-        ),
-        (
-            Choices("kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }"),
-            "the answer is always 0: choices are counted from 1",
-        ),
+        (Choices("kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }"), "a table has no lists"),
+        (Choices("kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }"), "names 1 of the at least 2"),
+        (Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { always = 3 }"), "must be from 1 to 2"),
+        (Choices("kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }"), "choices are counted from 1"),
         (
             Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { field = 'n', first = 2 }"),
-            "`first`, the number of the first choice, is 2, but must be 0 or 1",
+            "is 2, but must be 0 or 1",
         ),
         (
             Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { file = '../x', first = 0 }"),
-            "`../x` is no name of a file in the folder of the questions",
+            "`../x` is no name of a file",
         ),
-        (Pairs([0, 2]), "there is no column 0: columns are counted from 1"),
+        (Pairs([0, 2]), "there is no column 0"),
         (Pairs([2, 2]), "source and target are both column 2"),
-        (Documents("kind = 'csv'"), "`text` must name the column or field that holds the documents"),
+        (Documents("kind = 'csv'"), "`text` must name the column or field"),
         (Documents("kind = 'lines'\ntext = 1"), "`text` is for tables and `jsonl`"),
         (Documents("kind = 'text'\nheader = true"), "`header` and `quoting` are for tables"),
-        (Documents("kind = 'jsonl'\ntext = 1"), "`jsonl` has named fields, but column 1 is asked for"),
-        (
-            Documents("kind = 'lines'\nsample = { count = 0, seed = 1 }"),
-            "`sample` must have a count of at least 1",
-        ),
-        (
-            Documents("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]"),
-            "`share` counts characters of a text, not of tables and `jsonl`",
-        ),
-        (Documents("kind = 'text'\nshare = [0.5, 0.5]"), &share("[0.5, 0.5]")),
-        (Documents("kind = 'text'\nshare = [-0.1, 0.5]"), &share("[-0.1, 0.5]")),
-        (Documents("kind = 'text'\nshare = [0.0, 1.1]"), &share("[0.0, 1.1]")),
-        (Documents("kind = 'text'\nshare = [nan, 1.0]"), &share("[NaN, 1.0]")),
-        (Documents("kind = 'text'\nshare = [0.0, nan]"), &share("[0.0, NaN]")),
+        (Documents("kind = 'jsonl'\ntext = 1"), "but column 1 is asked for"),
+        (Documents("kind = 'lines'\nsample = { count = 0, seed = 1 }"), "must have a count of at least 1"),
+        (Documents("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]"), "`share` counts characters of a text"),
+        (Documents("kind = 'text'\nshare = [0.5, 0.5]"), share),
+        (Documents("kind = 'text'\nshare = [-0.1, 0.5]"), share),
+        (Documents("kind = 'text'\nshare = [0.0, 1.1]"), share),
+        (Documents("kind = 'text'\nshare = [nan, 1.0]"), share),
+        (Documents("kind = 'text'\nshare = [0.0, nan]"), share),
         (Documents("kind = 'lines'\ninside = 'a'"), "`inside` is for archives, but `a` is no .zip"),
     ] {
         let error = read_as("a", "a", |path| reader.read(path)).unwrap_err();
-        assert_eq!(
-            error,
-            format!("the description of a data set's format is wrong: {expected}"),
-            "{reader:?}"
-        );
+        let reason = error.strip_prefix("the description of a data set's format is wrong: ");
+        assert!(reason.is_some_and(|reason| reason.contains(expected)), "{reader:?}: {error}");
     }
     let refused = toml::from_str::<labelled::Format>("kind = 'tsv'\ntext = -1\nlabel = 1").unwrap_err();
     assert_eq!(refused.message(), "a column is a name or a number, counted from 1");
@@ -366,14 +279,11 @@ fn folders_of_tokenizers_at_fault_are_refused() {
     };
     let copy = "`tokenizer.json`, or else `vocab.json` and `merges.txt`: copy";
     let convert = "it holds `vocab.json`, but no `tokenizer.json`: make one with python";
-    let other = "`vocab-src.json` and `vocab-tgt.json` must give `</s>` the same id";
-    let exchanged =
-        Fsmt.with("vocab-tgt.json", "\"</s>\": 2", "\"</s>\": 3").replace("\"<unk>\": 3", "\"<unk>\": 2");
     let shared_id = r#"{"</s>": 0, "<unk>": 1, "a": 7, "b": 7, "<pad>": 9}"#;
-    let settings = "tokenizer_config.json";
+    let (settings, target) = ("tokenizer_config.json", "vocab-tgt.json");
+    let exchanged = Fsmt.with(target, "\"</s>\": 2", "\"</s>\": 3").replace("\"<unk>\": 3", "\"<unk>\": 2");
     for (tokens, file, text, reason) in [
         (lists, "merges.txt", "", copy),
-        (lists, "vocab.json", "", copy),
         (Classifier("distilbert-list"), "vocab.txt", "", "`tokenizer.json`, or else `vocab.txt`: copy"),
         (lists, "config.json", r#"{"model_type": "xlm-roberta"}"#, convert),
         (lists, "vocab.json", &lists.with("vocab.json", "\"<mask>\"", "\"<other>\""), "it lacks `<mask>`"),
@@ -392,14 +302,8 @@ fn folders_of_tokenizers_at_fault_are_refused() {
         (llama3, settings, r#"{"bos_token": 3}"#, "`tokenizer_config.json`: "),
         (llama2, settings, r#"{"eos_token": "<end>"}"#, "it lacks `<end>`"),
         (Fsmt, "merges.txt", "#version: 0.2\na b\na\u{1b}\n", r"line 3: `a\u{1b}` is not two"),
-        (Fsmt, "vocab-tgt.json", &Fsmt.with("vocab-tgt.json", "</s>", "<end>"), other),
-        (Fsmt, "vocab-tgt.json", &exchanged, other),
-        (
-            Fsmt,
-            "vocab-tgt.json",
-            &Fsmt.with("vocab-tgt.json", "\"<s>\": 0", "\"<s>\": 0,\n\"no piece\": 0"),
-            "each piece must have an id of its own",
-        ),
+        (Fsmt, target, &exchanged, "must give `</s>` the same id"),
+        (Fsmt, target, &Fsmt.with(target, ": 0,", ": 0,\n\"no piece\": 0,"), "must have an id of its own"),
         (Fsmt, settings, "{}", "missing field `langs`"),
         (Marian, "source.spm", "torn", "no tokeniser can be read from `source.spm`: "),
         (Marian, "vocab.json", r#"{"<unk>": 1, "<pad>": 9}"#, "`vocab.json`: it lacks `</s>`"),
@@ -415,14 +319,10 @@ fn folders_of_tokenizers_at_fault_are_refused() {
 /// Parts of a `tokenizer.json` that other libraries accept.
 #[test]
 fn parts_of_tokenizers_that_cannot_work_are_refused() {
+    let pattern = "/pre_tokenizer/pretokenizers/0/pattern/Regex";
     for (tokens, place, part, reason) in [
         (Classifier("roberta-json"), "/model/dropout", json!(0.1), "`dropout` is 0.1"),
-        (
-            Language("llama3"),
-            "/pre_tokenizer/pretokenizers/0/pattern/Regex",
-            json!("(a"),
-            "`tokenizer.json`: ",
-        ),
+        (Language("llama3"), pattern, json!("(a"), "`tokenizer.json`: "),
         // The library cuts merges at this length, even within a letter.
         (Language("gpt2"), "/model/continuing_subword_prefix", json!("#".repeat(30)), "its parser fails: "),
     ] {

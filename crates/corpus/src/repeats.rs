@@ -70,28 +70,10 @@ impl Repeats {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     const OWN: Repeats =
         Repeats { seed: 1, symbols: 9, shortest: 2, longest: 5, train: 400, dev: 7, test: 100 };
-
-    #[test]
-    fn each_text_is_a_block_of_distinct_symbols_said_twice() {
-        let texts = OWN.read("train").unwrap();
-        let mut lengths = [0; 6];
-        for Document { text, .. } in &texts {
-            let (first, second) = text.split_at(text.len() / 2);
-            assert_eq!(first, second);
-            assert_eq!(first.chars().collect::<BTreeSet<_>>().len(), first.len(), "{first}");
-            assert!(first.chars().all(|symbol| ('!'..=')').contains(&symbol)), "{first}");
-            lengths[first.len()] += 1;
-        }
-        // 100 of each length on average, with a standard deviation of sqrt(400 / 4 * 3 / 4) = 9
-        assert!(lengths[2..].iter().all(|&count: &i32| (count - 100).abs() < 35), "{lengths:?}");
-        assert_eq!(lengths[..2], [0, 0]);
-    }
 
     #[test]
     fn a_split_is_the_same_whatever_is_asked_of_the_others() {

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corpus::choices;
+use corpus::choices::{self, Choice};
 use corpus::documents;
 use corpus::labelled::{self, Column, Example, Input, RowKind};
 use corpus::pairs::PairTable;
@@ -22,14 +22,16 @@ fn labelled(path: &Path, format: &str) -> Result<Vec<Example>, String> {
     labelled::read(path, &format, &mut BadRows::default()).map_err(|error| one_line(&error, path))
 }
 
-fn one_line(error: &corpus::Error, path: &Path) -> String {
-    let message = format!("{:#}", anyhow::Error::msg(format!("{error}{}", source(error))));
-    assert!(!message.contains('\n'), "{message}");
-    message.replace(&format!("{}/", path.parent().unwrap().display()), "")
+fn questions(path: &Path, format: &str) -> Vec<Choice> {
+    let (format, mut shots) = (toml::from_str(format).unwrap(), choices::Shots::none());
+    choices::read(path, &format, &mut shots, &mut BadRows::default()).unwrap()
 }
 
-fn source(error: &corpus::Error) -> String {
-    std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"))
+fn one_line(error: &corpus::Error, path: &Path) -> String {
+    let source = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
+    let message = format!("{error}{source}");
+    assert!(!message.contains('\n'), "{message}");
+    message.replace(&format!("{}/", path.parent().unwrap().display()), "")
 }
 
 const TABLES: [&str; 9] = [
@@ -68,40 +70,21 @@ fn columns_of_all_types_serve_all_tasks() {
         // pandas keeps only the numbers
         assert_eq!(tags[0].label, if name == "pandas.parquet" { "1 0" } else { "B-PER O" });
         let scores = labelled(&path, "kind = 'parquet'\ntext = 1\nlabel = 'score'").unwrap();
-        assert_eq!(
-            scores.iter().map(|own| own.label.as_str()).collect::<Vec<_>>(),
-            ["0.1", "3.8", "5.0", "1.25", "-2.5"]
-        );
+        assert!(scores.iter().map(|own| own.label.as_str()).eq(["0.1", "3.8", "5.0", "1.25", "-2.5"]));
         let truths = labelled(&path, "kind = 'parquet'\ntext = 'text'\nlabel = 'right'").unwrap();
         assert_eq!(truths[1].label, "false");
         let format = "kind = 'arrow'\ncontext = '{text}'\nchoices = 'choices.text'\nfirst = 3\n\
                       answer = { field = 'key', within = 'choices.label' }";
-        let questions = choices::read(
-            &path,
-            &toml::from_str(format).unwrap(),
-            &mut choices::Shots::none(),
-            &mut BadRows::default(),
-        )
-        .unwrap();
-        assert_eq!((questions.len(), questions[1].choices.len(), questions[1].answer), (3, 3, 1));
+        let found = questions(&path, format);
+        assert_eq!((found.len(), found[1].choices.len(), found[1].answer), (3, 3, 1));
         // an answer is the number of a class, not its name
         let format = "kind = 'arrow'\nchoices = ['text', 'other']\nanswer = { field = 'label', first = 0 }";
         if name != "pandas.parquet" {
-            let questions = choices::read(
-                &path,
-                &toml::from_str(format).unwrap(),
-                &mut choices::Shots::none(),
-                &mut BadRows::default(),
-            )
-            .unwrap();
-            assert_eq!(questions.iter().map(|own| own.answer).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
+            assert!(questions(&path, format).iter().map(|own| own.answer).eq([0, 1, 0, 1, 0]));
         }
         let format = toml::from_str("kind = 'parquet'\ntext = 'choices.label'").unwrap();
-        let fault = documents::read(&[&path], &format, &mut BadRows::default()).unwrap_err();
-        assert!(
-            fault.to_string().contains("row 1: field `choices.label` is a list, but text is needed"),
-            "{fault}"
-        );
+        let fault = documents::read(&[&path], &format, &mut BadRows::default()).unwrap_err().to_string();
+        assert!(fault.contains("row 1: field `choices.label` is a list"), "{fault}");
         for (kind, [source, target]) in [
             (None, [1, 2].map(Column::Number)),
             (Some(RowKind::Parquet), ["text", "other"].map(|name| Column::Name(name.to_owned()))),
@@ -109,8 +92,7 @@ fn columns_of_all_types_serve_all_tasks() {
             let others = vec![source.clone()];
             let table =
                 PairTable { path: path.clone(), inside: None, kind, source, target, others: Vec::new() };
-            let text = table.read(&mut BadRows::default()).unwrap();
-            assert_eq!(text.references(4), ["Été 4"]);
+            assert_eq!(table.read(&mut BadRows::default()).unwrap().references(4), ["Été 4"]);
             let fault = PairTable { others, ..table }.read(&mut BadRows::default()).unwrap_err();
             assert!(fault.to_string().contains("source and target are both column"), "{fault}");
         }
@@ -127,19 +109,11 @@ fn binary_tables_at_fault_are_refused_in_one_line() {
         (
             "hub.parquet",
             "kind = 'csv'\ntext = 'text'\nlabel = 'nothing'",
-            "`hub.parquet` has no column `nothing`: its header names",
+            "`hub.parquet` has no column `nothing`",
         ),
-        (
-            "hub.parquet",
-            "kind = 'csv'\ntext = 'text'\nlabel = 'blob'",
-            "column `blob` is of type Binary, but texts",
-        ),
+        ("hub.parquet", "kind = 'csv'\ntext = 'text'\nlabel = 'blob'", "column `blob` is of type Binary"),
         ("hub.parquet", "kind = 'conll'\ntext = 1\nlabel = 2", "it is a table in Parquet or Arrow, not text"),
-        (
-            "pandas.parquet",
-            "kind = 'parquet'\ntext = 'text'\nlabel = 'gap'",
-            "row 1: field `gap` is missing (null or NaN)",
-        ),
+        ("pandas.parquet", "kind = 'parquet'\ntext = 'text'\nlabel = 'gap'", "row 1: field `gap` is missing"),
         ("splits", text, "a folder of several splits"),
         ("rows.jsonl.zst", text, "neither Parquet nor Arrow, as its kind or its name says"),
     ] {
@@ -150,22 +124,20 @@ fn binary_tables_at_fault_are_refused_in_one_line() {
     for name in ["hub.parquet", "zstd.parquet", "zstd.feather", "saved/data-00000-of-00002.arrow"] {
         let whole = fs::read(fixture(name)).unwrap();
         let path = folder.path().join("torn.parquet");
-        for length in (0..whole.len()).step_by(101) {
-            fs::write(&path, &whole[..length]).unwrap();
+        let torn = (0..whole.len()).step_by(101).map(|length| (whole[..length].to_vec(), true));
+        let changed = (0..whole.len()).step_by(37).map(|place| {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 0x55;
+            (bytes, false)
+        });
+        for (bytes, is_torn) in torn.chain(changed) {
+            fs::write(&path, &bytes).unwrap();
             let mut bad = BadRows::new(BadRowRule::Skip);
             let read = labelled::read(&path, &toml::from_str(text).unwrap(), &mut bad);
             // a stream may end after a batch
-            assert!(read.is_err() || name.ends_with(".arrow"), "{name}, {length} bytes");
+            assert!(read.is_err() || !is_torn || name.ends_with(".arrow"), "{name}, {} bytes", bytes.len());
             if let Err(error) = read {
                 assert!(one_line(&error, &path).contains("torn.parquet"), "{error}");
-            }
-        }
-        for place in (0..whole.len()).step_by(37) {
-            let mut changed = whole.clone();
-            changed[place] ^= 0x55;
-            fs::write(&path, &changed).unwrap();
-            if let Err(refusal) = labelled(&path, text) {
-                assert!(refusal.contains("torn.parquet"), "{refusal}");
             }
         }
     }
@@ -190,7 +162,6 @@ fn files_are_known_by_their_first_bytes() {
         ("a.jsonl.zst", b"{}", "cannot read `a.jsonl.zst`"),
         ("b.jsonl", b"\x28\xb5\x2f\xfd\x24", "cannot read `b.jsonl`"),
         ("c.jsonl", b"PAR1", "it is not a whole Parquet or Arrow file"),
-        ("d.jsonl", b"", "`d.jsonl` holds no examples"),
     ] {
         let path = folder.path().join(name);
         fs::write(&path, bytes).unwrap();
@@ -216,26 +187,20 @@ fn json_is_read_as_python_writes_it() {
         "{\"t\": \"a\", \"l\": 0, \"x\": NaN}\n{\"t\": \"b c\", \"l\": 1, \"x\": -Infinity}\n",
     ] {
         let found = read(text, "l").unwrap();
-        let found: Vec<_> =
-            found.iter().map(|own| (own.input.first().into_owned(), own.label.clone())).collect();
-        assert_eq!(found, [("a".to_owned(), "0".to_owned()), ("b c".to_owned(), "1".to_owned())], "{text}");
+        let found = found.iter().map(|own| (own.input.first().into_owned(), own.label.as_str()));
+        assert!(found.eq([("a".to_owned(), "0"), ("b c".to_owned(), "1")]), "{text}");
     }
     let whole = "\\ud83d\\ude00";
     let halves = format!(r#"{{"t": "\"NaN\" \ud83d {whole} \\", "l": true}}"#);
     let found = read(&halves, "l").unwrap();
-    assert_eq!(
-        (found[0].input.first().as_ref(), found[0].label.as_str()),
-        ("\"NaN\" \u{fffd} \u{1f600} \\", "true")
-    );
+    assert_eq!(found[0].input.first(), "\"NaN\" \u{fffd} \u{1f600} \\");
+    assert_eq!(found[0].label, "true");
     for (text, expected) in [
-        (r#"{"t": "a", "l": NaN}"#, "line 1: field `l` is missing (null or NaN), but text is needed"),
+        (r#"{"t": "a", "l": NaN}"#, "line 1: field `l` is missing (null or NaN)"),
         (r#"[{"t": "a", "l": 0}, {"t": "b", "l": null}]"#, "row 2: field `l` is missing (null or NaN)"),
         ("[{\"t\": \"a\", \"l\": 0}, 7]", "row 2: a number instead of a JSON object"),
         ("[{\"t\": \"a\"", "line 1: not valid JSON (EOF"),
-        (
-            "{'t': 'a', 'l': 0}",
-            "line 1: a dictionary as Python prints it, not JSON: write it with `json.dumps`",
-        ),
+        ("{'t': 'a', 'l': 0}", "line 1: a dictionary as Python prints it, not JSON"),
         ("[]", "holds no examples"),
     ] {
         let refusal = read(text, "l").unwrap_err();
@@ -289,12 +254,7 @@ fn test_sets_of_wmt_give_segments_references_and_documents() {
     fs::write(&latin_1, bytes).unwrap();
     for (source, target, translators, expected) in [
         (&source, &short, &[][..], "`src.sgm` has 3 lines, but `short.txt` has 2"),
-        (
-            &source,
-            &other,
-            &[],
-            "`src.sgm`: segment `1` of document `b`: `other.sgm` has another segment in its place",
-        ),
+        (&source, &other, &[], "`src.sgm`: segment `1` of document `b`: `other.sgm` has another segment"),
         (&source, &empty, &[], "`empty.sgm`: segment `2` of document `a`: it is empty"),
         (&source, &latin_1, &[], "`latin-1.sgm`: not valid UTF-8"),
         (&source, &torn, &[], "`torn.sgm`: it ends within a segment"),

@@ -181,27 +181,15 @@ mod tests {
         Pool { scope: Scope::All, heads, keep_at_least, step_percent, together }
     }
 
-    /// ⌈144 i / 10⌉, for BERT base in the paper.
+    /// ⌈144 i / 10⌉, for BERT base in the paper. 2 layers of 6 heads keep 2 each: 8 can be masked, and steps of 25% are 3, 6, 9, 12.
     #[test]
-    fn steps_are_rounded_up_as_in_the_paper() {
+    fn steps_are_rounded_up_as_in_the_paper_and_the_last_masks_all_that_may_be_masked() {
         let expected = [0, 15, 29, 44, 58, 72, 87, 101, 116, 130, 144];
         assert_eq!(pool(12, 12, 0, 10).counts(), expected);
-    }
-
-    /// 2 layers of 6 heads keep 2 each: 8 can be masked, and steps of 25% are 3, 6, 9, 12.
-    #[test]
-    fn the_last_step_masks_all_that_may_be_masked() {
         assert_eq!(pool(2, 6, 2, 25).counts(), [0, 3, 6, 8]);
         assert_eq!(pool(2, 6, 6, 25).counts(), [0]);
         assert_eq!(pool(2, 2, 0, 10).counts(), [0, 1, 2, 3, 4], "steps of less than a head are left out");
         assert_eq!(pool(3, 5, 0, 100).counts(), [0, 15]);
-    }
-
-    #[test]
-    fn a_full_layer_is_passed_over() {
-        let pool = pool(2, 3, 2, 10);
-        let masked = pool.extend(&HeadSet::none(), &pool.heads, 2);
-        assert_eq!(masked.to_string(), "self:1:1+self:2:1");
     }
 
     proptest! {

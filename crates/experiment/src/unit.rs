@@ -140,22 +140,17 @@ mod tests {
         (names.collect::<Vec<_>>().join(" "), together.at_once(&layout().heads()))
     }
 
+    /// The groups sum to 9, 6.5, 2 and 14. A uniform order has the lower head of each of the four groups, then the others.
     #[test]
-    fn heads_go_by_their_own_scores() {
-        assert_eq!(arranged(Unit::Head, false), ("21 12 22 13 14 23 11 24".to_owned(), 1));
-    }
-
-    /// The groups sum to 9, 6.5, 2 and 14.
-    #[test]
-    fn a_group_goes_as_a_whole_by_the_sum_of_its_scores() {
-        assert_eq!(arranged(Unit::Group, false), ("21 22 13 14 11 12 23 24".to_owned(), 2));
-        assert_eq!(arranged(Unit::Group, true), ("21 22 13 14 11 12 23 24".to_owned(), 4));
-    }
-
-    /// The lower head of each of the four groups, then the others.
-    #[test]
-    fn as_many_heads_go_of_each_group() {
-        assert_eq!(arranged(Unit::Head, true), ("21 12 13 23 22 14 11 24".to_owned(), 4));
+    fn heads_go_by_their_own_scores_and_groups_by_their_sums() {
+        for (unit, uniform, order, at_once) in [
+            (Unit::Head, false, "21 12 22 13 14 23 11 24", 1),
+            (Unit::Head, true, "21 12 13 23 22 14 11 24", 4),
+            (Unit::Group, false, "21 22 13 14 11 12 23 24", 2),
+            (Unit::Group, true, "21 22 13 14 11 12 23 24", 4),
+        ] {
+            assert_eq!(arranged(unit, uniform), (order.to_owned(), at_once), "{unit:?} {uniform}");
+        }
     }
 
     /// Sums over both layers: 8, 3, 8 and 12.5.

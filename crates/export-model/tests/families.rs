@@ -1,4 +1,4 @@
-//! Fine-tuning, curves and re-read exports of families other than BERT and Marian.
+//! Tables, curves and re-read exports of all families.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,91 +10,19 @@ use core_masking::classifier::ClassifierFamily;
 use core_masking::families::{CLASSIFIERS, LANGUAGE_MODELS, TRANSLATORS};
 use core_masking::{
     Classifier, ClassifierConfig, GatedModel, LanguageConfig, LanguageModel, Translator, TranslatorConfig,
-    Weights,
 };
 use flate2::Compression;
 use flate2::read::GzEncoder;
 use records::CurveRow;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::{command, copy_files, rows, score_of_export, write_reviews};
+use test_support::copy_files;
 
 const OPTIONS: (tch::Kind, tch::Device) = (tch::Kind::Float, tch::Device::Cpu);
-
-const DATA: &str = r#"
-task = "classification"
-description = "A classifier for tests"
-[data]
-labels = ["bad", "good"]
-format = { kind = "tsv", text = "review", label = "verdict" }
-[data.splits]
-train = "reviews/train.tsv"
-dev = "reviews/dev.tsv"
-test = "reviews/test.tsv"
-[score]
-metric = "accuracy"
-[tokenizer]
-max_length = 16
-"#;
-
-const TRAINING: &str = r#"
-[training]
-seed = 1
-epochs = 2
-batch_size = 16
-learning_rate = 5e-3
-keep = "last"
-"#;
 
 /// Returns the folder of a tokenizer made by transformers.
 fn tokenizer(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/tests/fixtures")).join(name)
-}
-
-/// Makes a folder with a tokenizer's files and a `config.json`.
-fn checkpoint(folder: &Path, tokenizer: &Path, config: &Value) {
-    fs::create_dir_all(folder).unwrap();
-    for entry in fs::read_dir(tokenizer).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
-    }
-    fs::write(folder.join("config.json"), config.to_string()).unwrap();
-}
-
-/// Measures the curve of `tiny.toml`, whose middle step must mask `expected` heads, and exports this step.
-fn check_exports(folder: &Path, spec: &str, expected: (usize, usize)) {
-    fs::write(folder.join("tiny.toml"), spec).unwrap();
-    let settings = ["--step-percent", "50", "--resamples", "0", "--estimate-limit", "20"];
-    command("iterative-prune", folder).args(settings).assert().success();
-    let rows: Vec<CurveRow> = rows(folder, "iterative-prune.csv");
-    let is_middle = |row: &&CurveRow| row.order == "importance" && row.step == 1 && !row.complement;
-    let row = rows.iter().find(is_middle).unwrap();
-    assert_eq!((row.masked, row.heads), expected);
-    for form in ["cut", "zeros"] {
-        let export = [form, "--form", form, "--percent", "50"];
-        command("export-model", folder).args(export).assert().success();
-        assert_eq!(score_of_export(folder, form, spec), row.score, "{form}");
-    }
-}
-
-/// Makes a folder with texts for a classifier and an untrained model of this configuration.
-fn classifier(config: &Value, fixture: &str) -> TempDir {
-    let folder = TempDir::new().unwrap();
-    let base = folder.path().join("data/base");
-    checkpoint(&base, &tokenizer(&format!("classifiers/{fixture}")), config);
-    let config = ClassifierConfig::read(&base.join("config.json")).unwrap();
-    Classifier::random(config, 3, OPTIONS).unwrap().save(&base).unwrap();
-    write_reviews(folder.path());
-    folder
-}
-
-/// Returns a RoBERTa configuration with two layers of three heads, and just enough positions after the padding offset.
-fn roberta(model_type: &str, vocabulary: usize) -> Value {
-    json!({
-        "model_type": model_type, "vocab_size": vocabulary, "hidden_size": 12, "num_hidden_layers": 2,
-        "num_attention_heads": 3, "intermediate_size": 14, "hidden_act": "gelu", "max_position_embeddings": 18,
-        "type_vocab_size": 1, "pad_token_id": 1, "initializer_range": 0.3,
-    })
 }
 
 /// Removes the normalisation table, which the fixture leaves empty to save space.
@@ -106,46 +34,6 @@ fn without_charsmap(folder: &Path) {
         parts.retain(|part| part["type"] != "Precompiled");
     }
     fs::write(path, json.to_string()).unwrap();
-}
-
-/// Splits the weights into shards, as transformers does for large models.
-fn into_shards(folder: &Path) {
-    let (whole, shard) = (folder.join("model.safetensors"), "model-00001-of-00001.safetensors");
-    let weights = Weights::read(&whole, OPTIONS).unwrap();
-    let index: BTreeMap<&str, &str> = weights.iter().map(|(name, _)| (name, shard)).collect();
-    fs::rename(whole, folder.join(shard)).unwrap();
-    fs::write(folder.join("model.safetensors.index.json"), json!({ "weight_map": index }).to_string())
-        .unwrap();
-}
-
-#[test]
-fn classifiers_are_fine_tuned_pruned_and_exported() {
-    let distilbert = json!({
-        "model_type": "distilbert", "vocab_size": 194, "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 14,
-        "activation": "gelu", "max_position_embeddings": 16, "initializer_range": 0.3,
-    });
-    type Finish = fn(&Path);
-    let families: [(Value, &str, Finish); 3] = [
-        (roberta("roberta", 400), "roberta-lists", |_| {}),
-        (roberta("xlm-roberta", 402), "xlm-roberta-json", without_charsmap),
-        (distilbert, "distilbert-list", into_shards),
-    ];
-    for (config, fixture, finish) in families {
-        let folder = classifier(&config, fixture);
-        finish(&folder.path().join("data/base"));
-        check_exports(folder.path(), &format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}"), (3, 6));
-    }
-}
-
-#[test]
-fn a_text_that_roberta_has_no_positions_for_is_refused_before_training() {
-    let mut config = roberta("roberta", 400);
-    config["max_position_embeddings"] = 17.into();
-    let folder = classifier(&config, "roberta-lists");
-    let spec = format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}");
-    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
-    let message = test_support::refusal(&mut command("ablate-one", folder.path()));
-    assert!(message.contains("16") && message.contains("15"), "{message}");
 }
 
 /// A tiny model of a family, based on its configuration in `golden/`, in place of a hub model: random weights and a matching tokenizer.
@@ -224,12 +112,13 @@ impl Tiny {
     }
 
     fn write(&self, folder: &Path) {
+        copy_files(&self.tokenizer, folder);
         if self.vocabulary == 0 {
-            return copy_files(&self.tokenizer, folder);
+            return;
         }
-        checkpoint(folder, &self.tokenizer, &self.config);
-        without_charsmap(folder);
         let path = folder.join("config.json");
+        fs::write(&path, self.config.to_string()).unwrap();
+        without_charsmap(folder);
         if let Ok(config) = TranslatorConfig::read(&path) {
             let mut search = json!({ "num_beams": 2, "max_length": 12 });
             for name in ["eos_token_id", "pad_token_id", "decoder_start_token_id"] {

@@ -128,7 +128,6 @@ fn cells_on_page() -> BTreeMap<String, Vec<String>> {
     families
 }
 
-/// The counts in the page's first table match its second table.
 #[test]
 fn the_table_of_programs_counts_the_families_of_each_form() {
     let families = cells_on_page();

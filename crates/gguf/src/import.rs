@@ -358,22 +358,11 @@ mod tests {
             ("token_embd.weight".to_owned(), counting(vec![7, 10])),
             ("output_norm.weight".to_owned(), counting(vec![10])),
         ];
-        let in_layer = [
-            "attn_norm",
-            "attn_q",
-            "attn_k",
-            "attn_v",
-            "attn_output",
-            "attn_q_norm",
-            "attn_k_norm",
-            "post_attention_norm",
-            "ffn_norm",
-            "ffn_gate",
-            "ffn_up",
-            "ffn_down",
-            "post_ffw_norm",
-        ];
-        tensors.extend(in_layer.map(|name| (format!("blk.0.{name}.weight"), counting(shape(name)))));
+        let in_layer = "attn_norm attn_q attn_k attn_v attn_output attn_q_norm attn_k_norm post_attention_norm ffn_norm ffn_gate ffn_up \
+                        ffn_down post_ffw_norm";
+        tensors.extend(
+            in_layer.split_whitespace().map(|name| (format!("blk.0.{name}.weight"), counting(shape(name)))),
+        );
         crate::file::write(&path, &metadata, &tensors).unwrap();
         import(&path, &model, false).unwrap();
 

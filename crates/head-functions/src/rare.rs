@@ -181,33 +181,20 @@ mod tests {
         assert_eq!(counts(&sentence, &[3, 3, 3, 0, 0], 1).hit.numerator, 1.0);
         assert_eq!(counts(&sentence, &[3, 3, 0, 0, 3], 1).hit.numerator, 0.0);
         assert_eq!(counts(&sentence, &[3, 2, 2, 0, 0], 1).hit.numerator, 0.0);
-        assert_eq!(
-            counts(&sentence, &[3, 2, 2, 0, 0], 2).hit.numerator,
-            1.0,
-            "both are among the two rarest"
-        );
-    }
-
-    /// If the rarest token occurs twice, either occurrence is a hit, and the second rarest is another token.
-    #[test]
-    fn a_token_that_stands_there_twice_is_one() {
-        let mut sentence = of_words(4, &[], true);
+        assert_eq!(counts(&sentence, &[3, 2, 2, 0, 0], 2).hit.numerator, 1.0, "among the two rarest");
+        // if the rarest token occurs twice, either occurrence is a hit, and the second rarest is another token
+        let mut sentence = sentence;
         sentence.tokens = vec![4, 1, 4, 3, 0];
         assert_eq!(counts(&sentence, &[0, 2, 0, 1, 1], 1).hit.numerator, 1.0);
         assert_eq!(counts(&sentence, &[3, 3, 3, 1, 1], 2).hit.numerator, 1.0);
     }
 
     #[test]
-    fn sentences_of_frequent_tokens_or_of_one_are_left_out() {
-        let counts =
-            |words: usize, frequent: usize| targets(&of_words(words, &[], true), frequent, 1).is_some();
+    fn sentences_and_queries_without_a_choice_or_of_frequent_tokens_are_not_counted() {
+        let counts = |words, frequent| targets(&of_words(words, &[], true), frequent, 1).is_some();
         // the rarest of four tokens has rank 3, counted from 0
         assert!(counts(4, 3) && !counts(4, 4) && !counts(1, 0));
-    }
-
-    /// If there are only two distinct tokens, both are targets. A decoder's third query is the first to see a third.
-    #[test]
-    fn queries_without_a_choice_are_not_counted() {
+        // If there are only two distinct tokens, both are targets. A decoder's third query is the first to see a third.
         let two_rarest = |words: usize, is_encoder: bool| targets(&of_words(words, &[], is_encoder), 0, 2);
         assert!(two_rarest(2, true).is_none() && two_rarest(2, false).is_none());
         let counted = |targets: Option<RareTargets>| targets.unwrap().shuffles[0].len();

@@ -107,10 +107,8 @@ mod tests {
         let rows = rows(Function::Syntactic(DIRECTIONS[0]), &heads, &view, 400).unwrap();
         assert_eq!((rows[0].numerator, rows[0].denominator, rows[0].share), (40.0, 40.0, 1.0));
         assert_eq!((rows[0].baseline_position, rows[0].baseline), (Some(-2), Some(0.75)));
-        assert_eq!(
-            (rows[0].margin_points, rows[0].holds, rows[0].holds_relative),
-            (Some(25.0), Some(true), Some(true))
-        );
+        let holds = [rows[0].holds, rows[0].holds_relative];
+        assert_eq!((rows[0].margin_points, holds), (Some(25.0), [Some(true); 2]));
         assert!((rows[0].margin_percent.unwrap() - 100.0 / 3.0).abs() < 1e-9);
         assert_eq!((rows[0].share_low, rows[0].share_high, rows[0].best), (Some(1.0), Some(1.0), Some(1.0)));
         // with two other words, a shuffled subject is hit in half of the shuffles
@@ -123,6 +121,14 @@ mod tests {
         assert_eq!(rows[1].margin_points, Some(-25.0));
         let margin = (rows[1].margin_points_low.unwrap(), rows[1].margin_points_high.unwrap());
         assert!(margin.0 < -25.0 && margin.1 > -25.0, "{margin:?}");
+        assert_eq!(
+            crate::summary::lines(rows.iter()),
+            [
+                "syntactic nsubj:verb->subject: best self:1:1 with 100.0 % (100.0 to 100.0), best in 100 % of resamples; \
+                 position -2 alone 75.0 %; shuffled 50.0 %",
+                "self layer 1: of 2 heads 1 syntactic",
+            ]
+        );
     }
 
     /// Two heads tie in the first resample, neither has a share in the second, and only the second head has one in the third.

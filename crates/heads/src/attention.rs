@@ -155,11 +155,8 @@ mod tests {
             assert_eq!(scope.to_string(), scope.name());
             assert!(scope == scope.name());
         }
-        let message = "enc\u{1b}".parse::<Attention>().unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "unknown attention type `enc\\u{1b}`: it is one of enc-enc, enc-dec, dec-dec, self; did you mean `enc-dec`?"
-        );
-        assert!("x".parse::<Selection>().unwrap_err().to_string().ends_with("dec-dec, self or all"));
+        let message = "enc\u{1b}".parse::<Selection>().unwrap_err().to_string();
+        let expected = "it is one of enc-enc, enc-dec, dec-dec, self or all; did you mean `enc-dec`?";
+        assert_eq!(message, format!(r"unknown attention type `enc\u{{1b}}`: {expected}"));
     }
 }

@@ -6,31 +6,14 @@ use std::path::Path;
 use assert_cmd::Command;
 use predicates::str::contains;
 use records::{AblationRow, CurveRow, Measure, Row, ScoreRow, TestedRow};
-use tempfile::TempDir;
-use test_support::{CLASSIFIER, TRANSLATOR, kill_when, read, rows, trained};
+use test_support::{CLASSIFIER, TRANSLATOR, kill_when, program, read, refuses, rows, said, with_model};
 
 const TABLE: &str = "results/tiny/iterative-prune.csv";
-
-const SMALL: [&str; 6] = ["--limit", "first:1", "--estimate-limit", "5", "--step-percent", "100"];
-
-fn folder() -> TempDir {
-    trained(TRANSLATOR, "iterative-prune", &SMALL)
-}
-
-fn reviews() -> TempDir {
-    trained(CLASSIFIER, "iterative-prune", &SMALL)
-}
 
 const ARGUMENTS: [&str; 4] = ["--resamples", "99", "--estimate-limit", "40"];
 
 fn command(folder: &Path) -> Command {
-    let mut command = test_support::command("iterative-prune", folder);
-    command.args(ARGUMENTS);
-    command
-}
-
-fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    test_support::refusal(command(folder).args(arguments))
+    test_support::command_with("iterative-prune", folder, &ARGUMENTS)
 }
 
 fn ablate_one(folder: &Path, arguments: &[&str]) {
@@ -50,7 +33,7 @@ fn heads(row: &CurveRow) -> BTreeSet<&str> {
 /// Step 0 masks nothing and the last step everything; the sets in between are nested.
 #[test]
 fn curves_have_their_known_ends() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     let orders = ["--order", "oracle", "--order", "importance,random,entropy"];
     let arguments = [&orders[..], &["--random-orders", "2", "--seed", "5"]].concat();
     command(folder.path()).args(arguments).assert().success().stdout(format!("{TABLE}\n"));
@@ -81,7 +64,7 @@ fn curves_have_their_known_ends() {
 /// leaves the best score. Results of another model are not used, and stay as they are.
 #[test]
 fn the_first_step_is_a_row_of_ablate_one() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     ablate_one(folder.path(), &["--attention", "enc-enc"]);
     command(folder.path()).args(["--order", "oracle,importance", "--step-percent", "5"]).assert().success();
     let single: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
@@ -99,9 +82,8 @@ fn the_first_step_is_a_row_of_ablate_one() {
     signature["identity"]["weights"] = "0123".into();
     fs::write(&path, signature.to_string()).unwrap();
     let before = read(folder.path(), "results/tiny/ablate-one.csv");
-    let output = command(folder.path()).args(["--order", "oracle", "--step-percent", "50"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("is of another run (weights:"), "{said}");
+    let said = said(command(folder.path()).args(["--order", "oracle", "--step-percent", "50"]));
+    assert!(said.contains("is of another run (weights:"), "{said}");
     assert_eq!(read(folder.path(), "results/tiny/ablate-one.csv"), before);
 }
 
@@ -109,21 +91,17 @@ fn the_first_step_is_a_row_of_ablate_one() {
 /// reproduce-figure4` gets an option that it already sets.
 #[test]
 fn attention_types_have_curves_of_their_own() {
-    let folder = folder();
-    command(folder.path())
-        .args(["--attention", "all", "--attention", "enc-dec,dec-dec", "--step-percent", "50"])
-        .assert()
-        .success();
+    let folder = with_model(TRANSLATOR);
+    let twice = ["--attention", "all", "--attention", "enc-dec,dec-dec", "--step-percent", "50"];
+    command(folder.path()).args(twice).assert().success();
     let read = || -> Vec<CurveRow> { rows(folder.path(), "iterative-prune.csv") };
     assert!(curve(&read(), "all/importance").is_empty());
     command(folder.path()).args(["--attention", "all", "--step-percent", "50"]).assert().success();
     let rows = read();
     for attention in ["enc-dec", "dec-dec"] {
         let curve = curve(&rows, &format!("{attention}/importance"));
-        assert_eq!(
-            curve.iter().map(|row| (row.masked, row.heads)).collect::<Vec<_>>(),
-            [(0, 6), (3, 6), (6, 6)]
-        );
+        let steps: Vec<_> = curve.iter().map(|row| (row.masked, row.heads)).collect();
+        assert_eq!(steps, [(0, 6), (3, 6), (6, 6)]);
         assert!(heads(curve[2]).iter().all(|name| name.starts_with(attention)));
     }
     assert_eq!(curve(&rows, "all/importance").len(), 3);
@@ -132,13 +110,10 @@ fn attention_types_have_curves_of_their_own() {
 /// Scores on the masked model differ from those on the full model, and so do the heads chosen next; layers keep --keep-at-least heads.
 #[test]
 fn recomputed_scores_change_the_order() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     let curves = |arguments: &[&str]| {
-        command(folder.path())
-            .args(["--keep-at-least", "1", "--step-percent", "25", "--again"])
-            .args(arguments)
-            .assert()
-            .success();
+        let shared = ["--keep-at-least", "1", "--step-percent", "25", "--again"];
+        command(folder.path()).args(shared).args(arguments).assert().success();
         let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
         assert_eq!(curve(&rows, "all/floor")[0].masked, 18, "the floor keeps no head of any layer");
         ["", "/complement"]
@@ -163,62 +138,44 @@ fn recomputed_scores_change_the_order() {
 /// Without attention the first position sees only itself, so all texts get one class: the score is the share of that class.
 #[test]
 fn a_classifier_without_heads_gives_all_texts_one_class() {
-    let folder = reviews();
+    let folder = with_model(CLASSIFIER);
     command(folder.path()).args(["--step-percent", "100"]).assert().success();
     let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
     let text = fs::read_to_string(folder.path().join("data/reviews/test.tsv")).unwrap();
-    let share = |label: &str| {
-        let labels: Vec<bool> =
-            text.lines().skip(1).map(|line| line.split('\t').nth(1) == Some(label)).collect();
-        100.0 * labels.iter().filter(|&&is| is).count() as f64 / labels.len() as f64
-    };
-    let score = curve(&rows, "all/floor")[0].score;
-    assert!([share("good"), share("bad")].iter().any(|share| (share - score).abs() < 1e-9), "{score}");
-    assert!(
-        share("good") != share("bad") && rows[0].base_score > share("good").max(share("bad")),
-        "{}",
-        rows[0].base_score
-    );
+    let good = 100.0 * text.matches("\tgood\t").count() as f64 / (text.lines().count() - 1) as f64;
+    let (base, floor) = (rows[0].base_score, curve(&rows, "all/floor")[0].score);
+    assert!((good - floor).abs().min((100.0 - good - floor).abs()) < 1e-9, "{good} {floor}");
+    assert!(good != 50.0 && base > good.max(100.0 - good), "{base}");
 }
 
-/// An unfinished run whose rows masked other heads, as after measuring the oracle again, is refused.
+/// As after measuring the oracle again.
 #[test]
-fn a_killed_run_goes_on_to_the_file_of_an_unbroken_one() {
-    let unbroken = folder();
+fn an_unfinished_run_whose_rows_masked_other_heads_is_refused() {
     let arguments = [&ARGUMENTS[..], &["--order", "importance,random"]].concat();
-    command(unbroken.path()).args(&arguments).assert().success();
-    let growing = |killed: &Path| killed.join(TABLE.replace(".csv", ".partial.csv"));
-    let killed = loop {
-        let killed = folder();
+    let (killed, growing) = loop {
+        let killed = with_model(TRANSLATOR);
+        let growing = killed.path().join(TABLE.replace(".csv", ".partial.csv"));
         // The full model's rows come first, one per curve.
-        let has_step = || {
-            fs::read_to_string(growing(killed.path()))
-                .is_ok_and(|text| text.contains('+') && text.ends_with('\n'))
-        };
-        kill_when("iterative-prune", &arguments, killed.path(), has_step);
-        if growing(killed.path()).exists() {
-            break killed; // otherwise it finished before it could be killed
+        let has_step = |text: String| text.contains('+') && text.ends_with('\n');
+        kill_when("iterative-prune", &arguments, killed.path(), || {
+            fs::read_to_string(&growing).is_ok_and(has_step)
+        });
+        if growing.exists() {
+            break (killed, growing); // otherwise it finished before it could be killed
         }
     };
-    let growing = growing(killed.path());
     let text = fs::read_to_string(&growing).unwrap();
     let mut forged: Vec<String> = text.lines().map(str::to_owned).collect();
     let line = forged.iter().position(|line| line.contains('+')).unwrap();
     let (start, heads) = forged[line].rsplit_once(',').unwrap();
     forged[line] = format!("{start},{}", heads.split('+').skip(1).collect::<Vec<_>>().join("+"));
     fs::write(&growing, forged.join("\n") + "\n").unwrap();
-    let message = refusal(killed.path(), &arguments);
-    assert!(message.contains("masked other heads than now"), "{message}");
-    fs::write(&growing, text).unwrap();
-    command(killed.path()).args(&arguments).args(["--threads", "1"]).assert().success();
-    assert_eq!(read(killed.path(), TABLE), read(unbroken.path(), TABLE));
-    command(killed.path()).args(&arguments).arg("--again").assert().success();
-    assert_eq!(read(killed.path(), TABLE), read(unbroken.path(), TABLE));
+    refuses(command(killed.path()).args(&arguments), "masked other heads than now");
 }
 
 #[test]
 fn arguments_that_make_no_sense_are_refused() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     for (arguments, expected) in [
         (["--order", "size"], "importance-entropy"),
         (["--step-percent", "0"], "1..=100"),
@@ -227,26 +184,24 @@ fn arguments_that_make_no_sense_are_refused() {
         command(folder.path()).args(arguments).assert().code(2).stderr(contains(expected));
     }
     for (arguments, expected) in [
-        (&["--order", "importance,entropy,importance"][..], "error: an order is given twice in --order\n"),
-        (&["--attention", "all,all"], "error: a type is given twice in --attention\n"),
-        (&["--keep-at-least", "3"], "error: --keep-at-least 3 leaves nothing to mask: layers have 3 heads\n"),
+        (&["--order", "importance,entropy,importance"][..], "an order is given twice"),
+        (&["--attention", "all,all"], "a type is given twice"),
+        (&["--keep-at-least", "3"], "leaves nothing to mask: layers have 3 heads"),
         (&["--recompute", "--order", "random"], "which order random does not"),
-        (&["--order", "swap", "--uniform"], "greedy-forward, swap and fisher-rearranged choose single heads"),
+        (&["--order", "swap", "--uniform"], "choose single heads"),
         (&["--preset", "prune-and-retrain", "--recompute"], "takes no other --repair and no --recompute"),
         (&["--preset", "compare-methods", "--percent", "50"], "takes neither --percent nor --recompute"),
         (&["--preset", "compare-methods", "--rescale"], "cannot be combined with repairs"),
         (&["--order", "fisher-rearranged", "--shard", "1/2"], "chooses the heads of each step anew"),
-        (&["--estimate-on", "newstest"], "no split `newstest`: this setup has train, dev, test, shifted"),
     ] {
-        let message = refusal(folder.path(), arguments);
-        assert!(message.contains(expected), "{message}");
+        refuses(command(folder.path()).args(arguments), expected);
     }
 }
 
 /// Each layer's normalised scores have norm 1. The oracle's rows are added once `ablate-one` has run.
 #[test]
 fn importance_has_a_row_for_each_head_and_measure() {
-    let folder = folder();
+    let folder = with_model(TRANSLATOR);
     let importance = || {
         let mut command = test_support::command("importance", folder.path());
         command.args(["--estimate-limit", "40"]).assert().success().stdout("results/tiny/importance.csv\n");
@@ -278,4 +233,36 @@ fn importance_has_a_row_for_each_head_and_measure() {
         after.into_iter().partition(|row| row.measure == Measure::Oracle);
     assert_eq!((lost.len(), measured), (18, before));
     assert_eq!(importance().len(), 18 * (Measure::ALL.len() - 1));
+}
+
+/// Head sets that several curves share, such as all heads, are rows of several shards.
+#[test]
+fn curves_in_shards_become_the_file_of_one_machine() {
+    let orders = ["--order", "importance,random", "--random-orders", "2", "--attention", "all,enc-dec"];
+    let orders = [&orders[..], &["--step-percent", "30"]].concat();
+    let (whole, apart) = (with_model(TRANSLATOR), with_model(TRANSLATOR));
+    command(whole.path()).args(&orders).assert().success();
+    for shard in ["3/3", "1/3", "2/3"] {
+        command(apart.path()).args(&orders).args(["--shard", shard]).assert().success();
+    }
+    let mut merge = program("merge", apart.path());
+    merge.arg("tiny").assert().success().stdout(contains("rows of 3 shards"));
+    for file in [TABLE, "results/tiny/iterative-prune.segments.csv.gz"] {
+        assert_eq!(read(apart.path(), file), read(whole.path(), file), "{file}");
+    }
+}
+
+#[test]
+fn what_has_no_independent_rows_refuses_a_shard_and_says_why() {
+    let folder = with_model(TRANSLATOR);
+    let cases: [(&str, &[&str], &str); 4] = [
+        ("iterative-prune", &["--recompute"], "with --recompute each step"),
+        ("importance", &[], "scored by the same passes"),
+        ("speed-bench", &[], "a ratio on one machine"),
+        ("cross-domain", &[], "two sweeps of ablate-one"),
+    ];
+    for (program, arguments, reason) in cases {
+        let mut command = test_support::command(program, folder.path());
+        refuses(command.args(arguments).args(["--shard", "1/2"]), reason);
+    }
 }

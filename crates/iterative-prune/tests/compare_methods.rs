@@ -5,18 +5,18 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use records::{AblationRow, Cost, CurveRow, HeadSet, Order, Repair, Signature, TestedRow};
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refuses, rows, with_model};
 
-const PRESET: &str = "compare-methods";
 const TABLE: &str = "compare-methods.csv";
 
-/// Returns the command of a preset, or another program.
-fn command(name: &str, folder: &Path, arguments: &[&str]) -> Command {
-    let preset = ["--preset", name];
-    let (program, preset) = if name == PRESET { ("iterative-prune", &preset[..]) } else { (name, &[][..]) };
-    let mut command = test_support::command(program, folder);
-    command.args(preset).args(["--resamples", "99", "--estimate-limit", "30"]).args(arguments);
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = test_support::command("iterative-prune", folder);
+    command.args(["--resamples", "99", "--estimate-limit", "30"]).args(arguments);
     command
+}
+
+fn compare(folder: &Path, arguments: &[&str]) -> Command {
+    command(folder, &[&["--preset", "compare-methods"][..], arguments].concat())
 }
 
 fn scores<'a>(rows: impl Iterator<Item = &'a CurveRow>) -> BTreeMap<String, u64> {
@@ -29,14 +29,11 @@ fn scores<'a>(rows: impl Iterator<Item = &'a CurveRow>) -> BTreeMap<String, u64>
 /// Rows without repair and rows with mean repair equal the rows that plain and mean-ablated `iterative-prune` gives.
 #[test]
 fn repairs_are_those_of_other_programs() {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--resamples", "0"]);
+    let folder = with_model(CLASSIFIER);
     let folder = folder.path();
     let shared = ["--order", "importance,entropy,random", "--random-orders", "2", "--step-percent", "25"];
-    let compare = [&shared[..], &["--repair", "none,mean,least-squares"]].concat();
-    command("compare-methods", folder, &compare)
-        .assert()
-        .success()
-        .stdout("results/tiny/compare-methods.csv\n");
+    let mut all = compare(folder, &[&shared[..], &["--repair", "none,mean,least-squares"]].concat());
+    all.assert().success().stdout("results/tiny/compare-methods.csv\n");
     let found: Vec<CurveRow> = rows(folder, TABLE);
     let of = |repair: Repair| -> Vec<CurveRow> {
         found.iter().filter(|row| row.repair == Some(repair)).cloned().collect()
@@ -48,7 +45,7 @@ fn repairs_are_those_of_other_programs() {
         (Repair::Mean, &["--ablation", "mean", "--reference-limit", "30"], "iterative-prune-mean.csv"),
     ];
     for (repair, arguments, file) in alone {
-        command("iterative-prune", folder, &[&shared[..], arguments].concat()).assert().success();
+        command(folder, &[&shared[..], arguments].concat()).assert().success();
         let other: Vec<CurveRow> = rows(folder, file);
         let (own, other) = (own(repair), scores(other.iter()));
         assert!(own.iter().all(|row| other.get(row.0) == Some(row.1)), "{repair}: {own:?} but {other:?}");
@@ -59,7 +56,7 @@ fn repairs_are_those_of_other_programs() {
     };
     assert_eq!(["importance", "entropy", "random"].map(costs), [(30, 30), (30, 0), (0, 0)]);
     let before = read(folder, "results/tiny/compare-methods.csv");
-    command("compare-methods", folder, &compare).assert().success();
+    all.assert().success();
     assert_eq!(read(folder, "results/tiny/compare-methods.csv"), before);
 }
 
@@ -67,10 +64,10 @@ fn repairs_are_those_of_other_programs() {
 #[test]
 fn all_methods_are_compared_on_each_task() {
     for (subject, modules, follows_relevance) in [(TRANSLATOR, 3, true), (LANGUAGE_MODEL, 1, false)] {
-        let folder = trained(subject, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+        let folder = with_model(subject);
         let mut arguments = vec!["--random-orders", "1", "--step-percent", "50", "--limit", "first:6"];
         arguments.extend(["--search-limit", "3", "--evaluations", "4"]);
-        command("compare-methods", folder.path(), &arguments).assert().success();
+        compare(folder.path(), &arguments).assert().success();
         let found: Vec<CurveRow> = rows(folder.path(), "compare-methods-first-6.csv");
         let methods: BTreeSet<&str> = found.iter().map(|row| row.order.name()).collect();
         assert_eq!(found.len(), 3 * (methods.len() + 1), "and the complement of importance");
@@ -79,16 +76,13 @@ fn all_methods_are_compared_on_each_task() {
         let expected: BTreeSet<&str> =
             Order::all().iter().map(|order| order.name()).filter(|name| !is_left_out(name)).collect();
         assert_eq!(methods, expected);
-        let by_module = |order: &str| {
+        let modules_of = |order: &str| {
             let row = found.iter().find(|row| row.order == *order).unwrap();
-            let masked: HeadSet = row.masked_heads.parse().unwrap();
-            masked.iter().fold(BTreeMap::<_, usize>::new(), |mut count, id| {
-                *count.entry(id.module()).or_default() += 1;
-                count
-            })
+            row.masked_heads.parse::<HeadSet>().unwrap().iter().map(|id| id.module()).collect::<Vec<_>>()
         };
-        assert_eq!(by_module("fisher-rearranged"), by_module("fisher-batches"));
-        assert_eq!(by_module("modules-by-similarity").len(), modules, "half of them");
+        assert_eq!(modules_of("fisher-rearranged"), modules_of("fisher-batches"));
+        let masked = BTreeSet::from_iter(modules_of("modules-by-similarity"));
+        assert_eq!(masked.len(), modules, "half of them");
         let differ = |repair| {
             let own =
                 |repair| found.iter().filter(move |row| row.repair == Some(repair)).map(|row| row.score);
@@ -101,32 +95,28 @@ fn all_methods_are_compared_on_each_task() {
 /// Each curve with further training has the fine-tuned baseline as step 0.
 #[test]
 fn training_has_a_control() {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let folder = with_model(CLASSIFIER);
     let methods = ["--method", "importance,importance-recomputed", "--step-percent", "50"];
-    command("compare-methods", folder.path(), &[&methods[..], &["--repair", "none,training"]].concat())
-        .assert()
-        .success();
+    compare(folder.path(), &[&methods[..], &["--repair", "none,training"]].concat()).assert().success();
     let found: Vec<CurveRow> = rows(folder.path(), TABLE);
     let trained: Vec<_> = found.iter().filter(|row| row.repair == Some(Repair::Training)).collect();
     assert_eq!((found.len(), trained.len()), (9, 6), "importance, its complement and recomputed");
     let controls: Vec<_> = trained.iter().filter(|row| row.step == 0).collect();
-    assert!(
-        controls.len() == 3
-            && controls.iter().all(|row| row.updates > Some(0) && row.score == controls[0].score)
-    );
+    assert_eq!(controls.len(), 3);
+    assert!(controls.iter().all(|row| row.updates > Some(0) && row.score == controls[0].score));
 }
 
 /// Recomputed importance masks the heads that `iterative-prune --recompute` masks and needs one more pass per step. The oracle with mean
 /// ablation starts with the two heads whose masking costs least in its sweep.
 #[test]
 fn choices_are_those_of_other_programs() {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let folder = with_model(CLASSIFIER);
     let folder = folder.path();
     let arguments = ["--method", "importance-recomputed,oracle-mean", "--repair", "none"];
-    command("compare-methods", folder, &arguments).assert().success();
+    compare(folder, &arguments).assert().success();
     let found: Vec<CurveRow> = rows(folder, TABLE);
     let of = |order: &str| found.iter().filter(|row| row.order == *order).collect::<Vec<_>>();
-    command("iterative-prune", folder, &["--recompute", "--step-percent", "25"]).assert().success();
+    command(folder, &["--recompute", "--step-percent", "25"]).assert().success();
     let other: Vec<CurveRow> = rows(folder, "iterative-prune.csv");
     let other: Vec<_> = other.iter().filter(|row| !row.complement && row.order == *"importance").collect();
     for (place, row) in of("importance-recomputed").into_iter().enumerate() {
@@ -147,13 +137,13 @@ fn choices_are_those_of_other_programs() {
 /// Heads are not chosen again for another repair.
 #[test]
 fn sets_are_searched_for_and_trained_for_once() {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let folder = with_model(CLASSIFIER);
     let folder = folder.path();
     let methods = "greedy-forward,swap,gates,subset-pruning,subset-straight-through";
     let choose = |repair| {
         let arguments =
             ["--method", methods, "--step-percent", "25", "--evaluations", "7", "--repair", repair];
-        command("compare-methods", folder, &arguments).assert().success();
+        compare(folder, &arguments).assert().success();
         rows::<CurveRow>(folder, TABLE)
     };
     let found = choose("none");
@@ -172,10 +162,8 @@ fn sets_are_searched_for_and_trained_for_once() {
     assert!(of("swap").iter().all(|row| (61..=30 + 7 * 30).contains(&row.cost().forward)));
     let (_, read, updates) = costs(&of("gates")[0]);
     for order in ["gates", "subset-pruning", "subset-straight-through"] {
-        assert!(
-            updates > 0 && read >= updates && of(order).iter().all(|row| costs(row) == (read, read, updates)),
-            "{order}"
-        );
+        let is_equal = of(order).iter().all(|row| costs(row) == (read, read, updates));
+        assert!(updates > 0 && read >= updates && is_equal, "{order}");
     }
     let (models, tuned) = (folder.join("data/models"), folder.join("data/models/tiny.tuned"));
     let before = fs::read(models.join("tiny/model.safetensors")).unwrap();
@@ -192,39 +180,24 @@ fn sets_are_searched_for_and_trained_for_once() {
         let other = found.iter().find(same).unwrap();
         assert_eq!((&row.masked_heads, costs(&row)), (&other.masked_heads, costs(&other)));
     }
-    let signature =
-        Signature::read(&Signature::path_beside(&folder.join("results/tiny").join(TABLE))).unwrap().unwrap();
+    let signature = Signature::read(&folder.join("results/tiny/compare-methods.json")).unwrap().unwrap();
     let timed = signature.runs.iter().map(|run| run.choosing_seconds.len()).collect::<Vec<_>>();
     assert_eq!(timed, [5, 0], "what was not chosen again took no time");
 }
 
 #[test]
 fn what_cannot_be_compared_is_said() {
-    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let folder = with_model(LANGUAGE_MODEL);
     for (arguments, expected) in [
-        (&["--shard", "1/2"][..], "--shard 1/2: models are repaired one after another"),
+        (&["--shard", "1/2"][..], "models are repaired one after another"),
         (&["--order", "logit-attribution"], "choices"),
-        (
-            &["--method", "relevance"],
-            "relevance is followed through translators and classifiers of texts alone",
-        ),
-        (&["--order", "entropy,entropy"], "an order is given twice"),
+        (&["--method", "relevance"], "relevance is followed through translators and classifiers"),
     ] {
-        let message = refusal(&mut command("compare-methods", folder.path(), arguments));
-        assert!(message.contains(expected), "{message}");
+        refuses(&mut compare(folder.path(), arguments), expected);
     }
     let model = LANGUAGE_MODEL.find("[model]").unwrap();
     let given = format!("{}[checkpoint]\nfrom = \"models/tiny\"\n", &LANGUAGE_MODEL[..model]);
-    fs::write(folder.path().join("given.toml"), given).unwrap();
-    let mut command = Command::cargo_bin("iterative-prune").unwrap();
-    command.current_dir(folder.path()).args([
-        "given.toml",
-        "--preset",
-        "compare-methods",
-        "--method",
-        "swap,subset-pruning",
-    ]);
-    let message = refusal(&mut command);
-    assert!(message.contains("`given` is not trained here"), "{message}");
-    assert!(message.contains("leave subset-pruning out of --order"), "{message}");
+    fs::write(folder.path().join("tiny.toml"), given).unwrap();
+    let methods = ["--method", "swap,subset-pruning"];
+    refuses(&mut compare(folder.path(), &methods), "leave subset-pruning out of --order");
 }

@@ -111,26 +111,6 @@ fn without_head(page: &str) -> String {
     page[page.find("## ").unwrap()..].to_owned()
 }
 
-/// The template has the table headings, the Rust code the rows.
-#[test]
-fn tables_of_the_summary_have_as_many_cells_as_heads() {
-    let page = summary_page();
-    let bars = |line: &str| line.replace(r"\|", "").matches('|').count();
-    for (line, next) in page.lines().zip(page.lines().skip(1)) {
-        let is_table = line.starts_with('|') && next.starts_with('|');
-        assert!(!is_table || bars(line) == bars(next), "{line}\n{next}");
-    }
-}
-
-#[test]
-fn every_table_of_the_summary_is_explained_in_at_most_forty_words() {
-    let page = summary_page();
-    let explained: Vec<&str> = page.lines().filter(|line| line.starts_with("How to read it: ")).collect();
-    assert_eq!(explained.len(), page.lines().filter(|line| line.starts_with("## ")).count());
-    let long: Vec<_> = explained.iter().filter(|line| line.split_whitespace().count() > 40).collect();
-    assert!(long.is_empty(), "{long:?}");
-}
-
 /// A results folder may have any name, which appears in the list of unchecked files.
 #[test]
 fn names_of_folders_show_as_themselves_in_the_summary() {

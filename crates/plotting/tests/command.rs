@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -51,21 +51,24 @@ fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
     assert!(!outdated.exists());
 }
 
-/// An epoch may lack heads while `train-gates` writes it, or if lines were lost.
+/// Keeps some lines of a result file, and removes its signature.
+fn keep_lines(path: &Path, is_kept: impl Fn(&&str) -> bool) {
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, text.lines().filter(is_kept).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    fs::remove_file(path.with_extension("json")).unwrap();
+}
+
+/// An epoch may lack heads while `train-gates` writes it, or if lines were lost. Without its last epoch, the model that keeps one head is no
+/// longer the one with about a quarter of its gates open.
 #[test]
 fn an_epoch_without_all_heads_is_left_out_of_a_film() {
-    // without its last epoch, the model that keeps one head is no longer the one with about a quarter of its gates open
     let last = ["to keep 3 heads", "open gates before: 5.7, epoch 1: 5.2, epoch 2: 4.2."];
     let first = ["to keep 1 head", "open gates epoch 1: 4.8, epoch 2: 3.1."];
     for (epoch, shown) in [(2, last), (0, first)] {
         let folder = made_up_results();
         let path = folder.path().join("results/tiny-translation/gate-film.csv");
-        let film = fs::read_to_string(&path).unwrap();
-        let is_kept = |line: &&str| !line.starts_with(&format!("enc-enc,heads-1,{epoch},enc-enc,2,"));
-        fs::write(&path, film.lines().filter(is_kept).collect::<Vec<_>>().join("\n") + "\n").unwrap();
-        fs::remove_file(path.with_extension("json")).unwrap();
-        let (code, _, stderr) = run(&folder, "gate-film tiny-translation --format png");
-        assert_eq!(code, 0, "{stderr}");
+        keep_lines(&path, |line| !line.starts_with(&format!("enc-enc,heads-1,{epoch},enc-enc,2,")));
+        assert_eq!(run(&folder, "gate-film tiny-translation --format png").0, 0);
         let caption = fs::read_to_string(path.with_file_name("figures/gate-film.md")).unwrap();
         assert!(shown.iter().all(|text| caption.contains(text)), "{caption}");
     }
@@ -76,11 +79,8 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     let folder = made_up_results();
     let file = "results/tiny-inference/ablate-one-first-500.csv";
     let (code, stdout, stderr) = run(&folder, &format!("table1 {file} --with-figure"));
-    assert!(code == 0 && stdout.contains("tiny-inference, matched, first 500 segments"), "{stdout}{stderr}");
-    assert!(
-        stdout.contains("1 of 8 cells are empty") && stderr.contains("ablate-one-first-500.md"),
-        "{stdout}"
-    );
+    assert!(code == 0 && stdout.contains("1 of 8 cells are empty"), "{stdout}{stderr}");
+    assert!(stderr.contains("ablate-one-first-500.md"), "{stderr}");
     let names = figures(&folder, "tiny-inference");
     assert!(names.contains(&"figure1b-first-500.png".to_owned()), "{names:?}");
     let png = fs::read(folder.path().join("results/tiny-inference/figures/figure1b-first-500.png")).unwrap();
@@ -92,7 +92,6 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     assert!(fs::read_to_string(caption).unwrap().contains("](figure1b-first-500.png)"));
     for (arguments, expected) in [
         ("table1 tiny-translation --attention dec-dec", "dec-dec (decoder self-attention)"),
-        ("table6 tiny-inference", "Table 6."),
         ("figure6 experiments/tiny-translation.toml --format svg", "Heads that can go."),
         ("figure2 tiny-translation --against shifted --format svg", "Pearson's r"),
         ("table1 tiny-language --split questions", "in percentage points; tiny-language, questions"),
@@ -103,7 +102,6 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     }
 }
 
-/// Splits the lines of a table into cells.
 fn cases<const N: usize>(table: &str) -> Vec<[String; N]> {
     let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     table.trim().lines().map(|line| cells(line).try_into().unwrap()).collect()
@@ -114,14 +112,10 @@ fn what_is_not_there_and_wrong_arguments_are_explained() {
     let folder = made_up_results();
     for [arguments, code, expected] in cases(
         "
-figure4 tiny-inference | 1 | no rows for attention type enc-enc, enc-dec or dec-dec by importance
 figure1 tiny-inference --attention dec-dec | 1 | no rows for attention type dec-dec: `results/tiny
-v19-figure8 tiny-language | 1 | make it with `headcount gates tiny-language`
-table4 tiny-language | 1 | make it with `headcount speed tiny-language`
 table5 tiny-language | 1 | make it with `headcount layers tiny-language --select-on <split>`
 figure2 tiny-language | 1 | cross-domain-<split>-<split>.csv` does not exist: make it with `headcount domains
 figure2 tiny-translation --against dev | 1 | no comparison with split `dev`
-table1 tiny-language --split train | 1 | `results/tiny-language/ablate-one-train.csv` does not exist
 groups tiny-language | 1 | has no groups of choices
 all nothing | 1 | unknown setup `nothing`: `results` has tiny-inference, tiny-language, tiny-tr
 all ../results | 1 | is not the name of a setup
@@ -129,7 +123,6 @@ table2 results/tiny-language/ablate-one.csv | 1 | is of `ablate-one`, but this i
 table1 out/none.csv | 1 | cannot read `out/none.csv`
 table1 tiny-language --attention decoder | 2 | it is one of enc-enc, enc-dec, dec-dec, self or all
 table1 tiny-language --alpha 2 | 2 | between 0 and 1
-figure1 tiny-language --format pdf | 2 | [possible values: svg, png]
 table2 tiny-language --against dev | 2 | unexpected argument '--against'
 ",
     ) {
@@ -139,7 +132,6 @@ table2 tiny-language --against dev | 2 | unexpected argument '--against'
     }
 }
 
-/// Copies the synthetic results and edits one file.
 fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
     let folder = made_up_results();
     let path = folder.path().join("results").join(file);
@@ -158,10 +150,8 @@ table1 | tiny-inference/ablate-one | layer, | | does not begin with the header o
 table1 | tiny-inference/ablate-one | self,2,2,accuracy,83.5,82.253 | self,2,2,accuracy,83.5,NaN | score of self:2:2 is NaN, but it
 table1 | tiny-inference/ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: self:2:2 is there twice
 table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | unknown metric `\\u{1b}[2J`: it is one of accuracy, bleu
-table1 | tiny-inference/ablate-one | self,2,2, | self,2,-2, | line 7, is not a row of this file: `head`: it must be a whole
 figure2 | tiny-translation/ablate-one | enc-enc | enc-enc | ablate-one.csv` has no signature, which would name the split
 figure3 | tiny-inference/iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
-v19-figure7 | tiny-translation/train-gates | ,4,6,4,6,6, | ,4,6,5,6,6, | by attention type 5 heads are kept, but `kept` is 4
 table4 | tiny-inference/speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
 agreement | tiny-language/importance | example,0.323833 | example,1e101 | must be a number from -1e100 to 1e100
 ",
@@ -190,43 +180,23 @@ fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
         let (code, _, stderr) = run(&folder, "figure3 tiny-inference --format svg");
         assert!(code == 0 && stderr.contains(warning), "{stderr}");
         assert_eq!(stderr.contains("warning"), !warning.is_empty(), "{stderr}");
-        let drawn = folder.path().join("results/tiny-inference/figures").join(figure);
-        assert!(drawn.is_file(), "{stands_for}: {:?}", figures(&folder, "tiny-inference"));
-        fs::remove_file(drawn).unwrap();
+        fs::remove_file(folder.path().join("results/tiny-inference/figures").join(figure)).unwrap();
     }
 }
 
-/// Files copied from another setup keep its signatures.
+/// A file that was copied from another setup with its signature is named, and everything else is drawn.
 #[test]
-fn results_of_another_subject_are_not_drawn_as_its_own() {
+fn files_that_are_torn_or_of_another_subject_are_left_out_by_name() {
     let folder = made_up_results();
     let [from, to] = ["tiny-language", "tiny-inference"].map(|name| folder.path().join("results").join(name));
     for name in ["importance.csv", "importance.json"] {
         fs::copy(from.join(name), to.join(name)).unwrap();
     }
     let (code, _, stderr) = run(&folder, "all tiny-inference --format svg");
-    let expected =
-        "importance.csv` is of subject `tiny-language`, as its signature says, not of `tiny-inference`";
+    let expected = "importance.csv` is of subject `tiny-language`, as its signature says";
     assert!(code == 0 && stderr.contains(expected), "{stderr}");
-}
-
-/// A faulty file is named, and everything else is drawn.
-#[test]
-fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_by_name() {
-    for (file, from, to, expected) in [
-        ("ablate-one.csv", "self,1,1,", "self,1,5,", "its checksum is not the one in its signature"),
-        ("ablate-one-questions.csv", "self,2,4,accuracy", "self", "line 9, is not a row of this file"),
-        ("importance.csv", "attention,layer", "layer", "the header of these results: `attention` is missing"),
-    ] {
-        let (folder, _) = changed(&format!("tiny-language/{file}"), from, to);
-        let (code, _, stderr) = run(&folder, "all tiny-language --format svg");
-        let warnings: Vec<_> = stderr.lines().filter(|line| line.contains("left out")).collect();
-        assert!(code == 0 && warnings.len() == 1 && warnings[0].contains(expected), "{file}: {stderr}");
-        let drawn = figures(&folder, "tiny-language");
-        assert!(warnings[0].contains(file) && drawn.contains(&"figure3.svg".to_owned()), "{stderr}");
-    }
-    let folder = made_up_results();
-    let subject = folder.path().join("results/tiny-language");
+    assert!(figures(&folder, "tiny-inference").contains(&"figure3.svg".to_owned()));
+    let subject = from;
     let rows = fs::read_to_string(subject.join("ablate-one.csv")).unwrap();
     fs::write(subject.join("ablate-one.csv"), &rows[..rows.len() - 9]).unwrap();
     let (code, _, stderr) = run(&folder, "table1 tiny-language");
@@ -237,12 +207,6 @@ fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_
     assert!(
         code == 0 && caption.contains(r"The last line of \`ablate-one.csv\` is torn and left out"),
         "{stdout}{stderr}"
-    );
-    fs::copy(subject.join("importance.json"), subject.join("ablate-one.json")).unwrap();
-    let (code, _, stderr) = run(&folder, "table1 tiny-language");
-    assert!(
-        code == 1 && stderr.contains("is of `importance`, but this is drawn from results of `ablate-one`"),
-        "{stderr}"
     );
 }
 
@@ -258,9 +222,7 @@ fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
     let (code, _, stderr) = run(&folder, "all tiny-inference --format svg");
     let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("not a regular file")).count();
     assert!(code == 0 && warnings(&stderr) == 2, "{stderr}");
-    let drawn = figures(&folder, "tiny-inference");
-    let others = ["figure3.svg", "heads-first-500.svg"];
-    assert!(others.iter().all(|name| drawn.iter().any(|drawn| drawn == name)), "{drawn:?}");
+    assert!(figures(&folder, "tiny-inference").contains(&"heads-first-500.svg".to_owned()));
     let (code, _, stderr) = run(&folder, "summary");
     assert!(code == 0 && warnings(&stderr) == 1, "{stderr}");
     for file in fs::read_dir(&subject).unwrap() {
@@ -278,11 +240,7 @@ fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
 fn a_training_with_no_heads_masked_yet_has_no_figure() {
     let folder = made_up_results();
     let path = folder.path().join("results/tiny-translation/training-dynamics.csv");
-    let text = fs::read_to_string(&path).unwrap();
-    let is_first = |line: &&str| line.starts_with("epoch") || line.starts_with("2,200,0,");
-    let first: Vec<&str> = text.lines().filter(is_first).collect();
-    fs::write(&path, first.join("\n") + "\n").unwrap();
-    fs::remove_file(path.with_extension("json")).unwrap();
+    keep_lines(&path, |line| line.starts_with("epoch") || line.starts_with("2,200,0,"));
     let (code, stdout, stderr) = run(&folder, "figure5 tiny-translation");
     assert!(code == 0 && stdout.contains("12.5"), "{stdout}{stderr}");
     assert!(
@@ -315,45 +273,21 @@ fn what_is_not_finished_says_so() {
 /// A comparison of sweeps that have changed since, and a search on another model, do not describe the current results.
 #[test]
 fn comparisons_and_searches_of_other_runs_are_left_out() {
-    let weights =
-        "does not go with `results/tiny-translation/prune-and-retrain.csv`: weights is ef56 but ab12 there";
-    for (command, file, from, to, expected) in [
-        (
-            "all tiny-translation",
-            "cross-domain-test-shifted.csv",
-            "all,18,bleu,30.5",
-            "all,18,bleu,31.5",
-            "first_base_score of all is 31.5 but 30.5 there: make it again",
-        ),
-        (
-            "figure3 tiny-inference",
-            "joint-search.json",
-            "ab12",
-            "ef56",
-            "does not go with `results/tiny-inference/iterative-prune.csv`: weights is ef56 but ab12 there",
-        ),
-        ("prune-and-retrain tiny-translation", "iterative-prune.json", "ab12", "ef56", weights),
-        (
-            "prune-and-retrain tiny-translation",
-            "iterative-prune.csv",
-            "0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:2\n",
-            "0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:3\n",
-            "masks other heads than `results/tiny-translation/prune-and-retrain.csv` at the same steps",
-        ),
-        (
-            "all tiny-translation",
-            "head-functions.json",
-            "ab12",
-            "ef56",
-            "does not go with `results/tiny-translation/train-gates.csv`: weights is ef56 but ab12 there",
-        ),
-    ] {
+    for [command, file, from, to, expected] in cases(
+        "
+all tiny-translation | cross-domain-test-shifted.csv | all,18,bleu,30.5 | all,18,bleu,31.5 | first_base_score of all is 31.5 but 30.5 there
+figure3 tiny-inference | joint-search.json | ab12 | ef56 | iterative-prune.csv`: weights is ef56 but ab12 there
+prune-and-retrain tiny-translation | iterative-prune.json | ab12 | ef56 | prune-and-retrain.csv`: weights is ef56 but ab12 there
+prune-and-retrain tiny-translation | iterative-prune.csv | 0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:2 | 0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:3 | masks other heads than `results/tiny-translation/prune-and-
+all tiny-translation | head-functions.json | ab12 | ef56 | train-gates.csv`: weights is ef56 but ab12 there
+",
+    ) {
         let (_, subject) = command.split_once(' ').unwrap();
-        let (folder, path) = changed(&format!("{subject}/{file}"), from, to);
+        let (folder, path) = changed(&format!("{subject}/{file}"), &from, &to);
         let signature = fs::read_to_string(path.with_extension("json")).unwrap();
         let (unchecked, _) = signature.split_once(",\n  \"complete\"").unwrap();
         fs::write(path.with_extension("json"), format!("{unchecked}\n}}\n")).unwrap();
         let (code, _, stderr) = run(&folder, &format!("{command} --format svg"));
-        assert!(code == 0 && stderr.contains("warning: left out") && stderr.contains(expected), "{stderr}");
+        assert!(code == 0 && stderr.contains("warning: left out") && stderr.contains(&expected), "{stderr}");
     }
 }

@@ -29,29 +29,19 @@ fn committed() -> Option<Vec<String>> {
     Some(files)
 }
 
-fn signatures(files: &[String]) -> Vec<(String, Signature)> {
-    let is_signature = |file: &&String| file.ends_with(".json");
-    let read = |file: &String| {
-        (file.clone(), serde_json::from_slice(&fs::read(root().join(file)).unwrap()).unwrap())
-    };
-    files.iter().filter(is_signature).map(read).collect()
-}
-
 #[test]
 fn every_result_was_made_by_committed_code() {
     let Some(files) = committed() else {
         println!("skipped: this is no git repository");
         return;
     };
-    let signatures = signatures(&files);
+    let signatures = files.iter().filter(|file| file.ends_with(".json"));
+    let read = |file: &String| serde_json::from_slice(&fs::read(root().join(file)).unwrap()).unwrap();
+    let signatures: Vec<(&String, Signature)> = signatures.map(|file| (file, read(file))).collect();
     assert!(signatures.len() > 100);
     let runs = || signatures.iter().flat_map(|(file, own)| own.runs.iter().map(move |run| (file, run)));
-    let modified: Vec<_> =
-        runs().filter(|(_, run)| run.modified != Some(false)).map(|(file, _)| file).collect();
-    assert!(
-        modified.is_empty(),
-        "made with uncommitted changes, so nobody can check the code: {modified:#?}"
-    );
+    let modified: Vec<_> = runs().filter(|(_, run)| run.modified != Some(false)).collect();
+    assert!(modified.is_empty(), "made with uncommitted changes: {modified:#?}");
     if git(&["rev-parse", "--is-shallow-repository"]) != Some(vec!["false".to_owned()]) {
         println!("skipped: a shallow clone does not have all commits");
         return;
@@ -71,17 +61,9 @@ fn results_are_few_and_figures_are_those_of_the_pages() {
     let bytes: u64 = files.iter().map(|file| fs::metadata(root().join(file)).unwrap().len()).sum();
     assert!(files.len() <= MOST_FILES, "{} files", files.len());
     assert!(bytes <= MOST_BYTES, "{bytes} bytes");
-    let pages: String = [
-        "README.md",
-        "results/README.md",
-        "results/voita.md",
-        "results/deciding.md",
-        "results/summary.md",
-        "experiments/README.md",
-    ]
-    .iter()
-    .map(|page| fs::read_to_string(root().join(page)).unwrap())
-    .collect();
+    let pages = ["README", "results/README", "results/voita", "results/deciding", "results/summary"];
+    let pages = pages.into_iter().chain(["experiments/README"]).map(|page| root().join(page));
+    let pages: String = pages.map(|page| fs::read_to_string(page.with_extension("md")).unwrap()).collect();
     let is_unused = |file: &&String| {
         let Some((folder, name)) = file.rsplit_once('/').filter(|(folder, _)| folder.ends_with("/figures"))
         else {

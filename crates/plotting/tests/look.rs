@@ -19,18 +19,15 @@ fn heads(attention: Attention, layers: usize, heads: usize) -> Vec<HeadId> {
     (0..layers).flat_map(of_layer).collect()
 }
 
-/// Returns maps in which a query attends most to keys near a position that depends on layer and head; rows add up to 1.
+/// Returns maps in which a query attends most to keys near a position that depends on layer and head.
 fn maps(attention: Attention, [queries, keys]: [&[&str]; 2], layers: usize, heads: usize) -> AttentionMaps {
     let is_causal = matches!(attention, Attention::DecDec);
     let layer = |layer: usize| {
         let row = |head: usize, query: usize| {
             let seen = if is_causal { query + 1 } else { keys.len() };
             let center = (query * (head % 3) + layer + head) % seen;
-            let raw = (0..keys.len())
-                .map(|key| if key < seen { (-(key.abs_diff(center) as f32)).exp() } else { 0.0 });
-            let raw: Vec<f32> = raw.collect();
-            let sum: f32 = raw.iter().sum();
-            raw.into_iter().map(move |weight| weight / sum)
+            let weight = move |key: usize| 0.5 * (-(key.abs_diff(center) as f32)).exp();
+            (0..keys.len()).map(move |key| if key < seen { weight(key) } else { 0.0 })
         };
         (0..heads).flat_map(|head| (0..queries.len()).flat_map(move |query| row(head, query))).collect()
     };
@@ -67,11 +64,8 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
     let (source, target) = (["the", "dog", "\n", HOSTILE, "</s>"], ["le", "  ", "chien", "</s>"]);
     let types = [Attention::EncEnc, Attention::EncDec, Attention::DecDec];
     let all: Vec<HeadId> = types.iter().flat_map(|&attention| heads(attention, 2, 3)).collect();
-    let maps = [
-        maps(types[0], [&source; 2], 2, 3),
-        maps(types[1], [&target, &source], 2, 3),
-        maps(types[2], [&target; 2], 2, 3),
-    ];
+    let sides: [[&[&str]; 2]; 3] = [[&source, &source], [&target, &source], [&target, &target]];
+    let maps = [0, 1, 2].map(|place| maps(types[place], sides[place], 2, 3));
     let look = Look {
         subject: "tiny-translation",
         text: HOSTILE,
@@ -110,13 +104,12 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
         facts.map(|fact| fact[0].as_str().unwrap().to_owned()).collect()
     };
     let found = names(&data);
-    for fact in ["change of BLEU", "95% interval", "verdict", "what it does"] {
-        assert!(found.iter().any(|name| name == fact), "{fact}: {found:?}");
-    }
+    let facts = ["change of BLEU", "95% interval", "verdict", "what it does"];
+    assert!(facts.iter().all(|fact| found.iter().any(|name| name == fact)), "{found:?}");
     // a copy of the sweep serves as one of another kind of ablation
     let own = folder.path().join("results/tiny-translation");
-    let signature = fs::read_to_string(own.join("ablate-one.json")).unwrap();
-    let mut signature: Value = serde_json::from_str(&signature).unwrap();
+    let mut signature: Value =
+        serde_json::from_slice(&fs::read(own.join("ablate-one.json")).unwrap()).unwrap();
     signature["identity"]["arguments"]["ablation"] = "mean".into();
     fs::write(own.join("ablate-one-mean.json"), signature.to_string()).unwrap();
     fs::copy(own.join("ablate-one.csv"), own.join("ablate-one-mean.csv")).unwrap();

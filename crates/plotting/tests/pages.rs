@@ -1,13 +1,12 @@
-//! Numbers in the prose of the pages, computed from `results/`: sentences have holes, `{together minilm-mnli}`, for the numbers that
-//! [`number`] computes. All other numbers must be published, or a definition.
+//! Numbers in the prose of the pages, computed from `results/`: templates have holes, `{together minilm-mnli}`, for the numbers that
+//! [`number`] computes.
 #![expect(clippy::unwrap_used, reason = "a missing result should fail the test")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use plotting::findings::contrasts::Contrast;
 use plotting::findings::kinds::KindContrast;
 use plotting::findings::methods::{MethodArea, Repaired};
 use plotting::findings::pruning::median;
@@ -19,7 +18,6 @@ use plotting::findings::{
     ResultFile, Results, Retrained, Source,
 };
 use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _, Verdicts};
-use stats::correlation::pearson;
 use stats::family::Comparison;
 use stats::reliability::{Swept, ceiling, split_half};
 use stats::replicates::{Agreement, Heterogeneity};
@@ -41,33 +39,44 @@ impl Row {
         &self.0[column]
     }
 
+    /// Returns a number, or what a form such as `kept:score_delta` makes of it.
     fn number(&self, column: &str) -> f64 {
-        self.text(column).parse().unwrap_or(f64::NAN)
+        let Some((form, column)) = column.split_once(':') else {
+            return self.text(column).parse().unwrap_or(f64::NAN);
+        };
+        let value = self.number(column);
+        match form {
+            // compared with the full model; in nats, more is worse
+            "lost" if self.is_nats() => value,
+            "lost" => -value,
+            "gained" => -self.number(&format!("lost:{column}")),
+            // of the full model's score or, for nats, of its perplexity
+            "percent-lost" if self.is_nats() => 100.0 * (value.exp() - 1.0),
+            "percent-lost" => 100.0 * (-value / self.number("base_score")),
+            "kept" => 100.0 * (self.number("base_score") + value) / self.number("base_score"),
+            "perplexity" => value.exp(),
+            "faster" => 100.0 * (value - 1.0),
+            "percent" => 100.0 * value,
+            "millions" => value / 1e6,
+            _ => panic!("`{form}` is no form of a number"),
+        }
     }
 
     fn head(&self) -> String {
         ["attention", "layer", "head"].map(|column| self.text(column)).join(":")
     }
 
-    /// Returns the loss compared with the full model; in nats, more is worse.
-    fn loss(&self) -> f64 {
-        if self.text("metric") == "nats" { self.number("score_delta") } else { -self.number("score_delta") }
+    fn is_nats(&self) -> bool {
+        self.text("metric") == "nats"
     }
 
-    /// Returns a change of the score as a loss in percent of the full model's score or, for nats, of its perplexity.
-    fn percent_lost(&self, column: &str) -> f64 {
-        let delta = self.number(column);
-        100.0
-            * if self.text("metric") == "nats" {
-                delta.exp() - 1.0
-            } else {
-                -delta / self.number("base_score")
-            }
+    fn loss(&self) -> f64 {
+        self.number("lost:score_delta")
     }
 
     /// Compares the 95% interval of the loss with a margin of 2%.
     fn verdict(&self) -> &'static str {
-        let ends = ["delta_low", "delta_high"].map(|column| self.percent_lost(column));
+        let ends = ["delta_low", "delta_high"].map(|column| self.number(&format!("percent-lost:{column}")));
         let is_all = |holds: fn(f64) -> bool| ends.into_iter().all(holds);
         match (is_all(|loss| loss > 2.0), is_all(|loss| loss < 2.0)) {
             (true, _) => "needed",
@@ -77,19 +86,33 @@ impl Row {
     }
 
     /// Returns the cell of a head in Table 1 as printed in a terminal.
-    fn printed(&self, places: usize) -> String {
+    fn printed(&self, places: &str) -> String {
         let mark = match self.verdict() {
             "needed" => "!",
             "undecided" => "?",
             _ => " ",
         };
         let star = if self.is_significant() { "*" } else { " " };
-        format!("  {mark}{}{star}", signed(self.number("score_delta"), places))
+        format!("  {mark}{}{star}", shown(self.number("score_delta"), places))
     }
 
     fn is_significant(&self) -> bool {
         self.number("p_value") < 0.01
     }
+
+    fn is_dispensable(&self) -> bool {
+        self.verdict() == "dispensable"
+    }
+
+    fn has_no_significant_loss(&self) -> bool {
+        !(self.is_significant() && self.loss() > 0.0)
+    }
+}
+
+/// Rounds to a number of decimals; `+2` adds a sign.
+fn shown(value: f64, places: &str) -> String {
+    let decimals = places.trim_start_matches('+').parse().unwrap();
+    if places.starts_with('+') { signed(value, decimals) } else { fixed(value, decimals) }
 }
 
 fn rows(file: &str) -> Vec<Row> {
@@ -102,79 +125,69 @@ fn sweep(subject: &str) -> Vec<Row> {
     if subject.contains('/') { rows(subject) } else { rows(&format!("{subject}/ablate-one")) }
 }
 
-/// Returns the curves of a setup, or the curves in a file.
-fn curves(subject: &str) -> Vec<Row> {
-    if subject.contains('/') { rows(subject) } else { rows(&format!("{subject}/iterative-prune")) }
-}
-
-/// Returns the first row whose columns have these values, such as `masked=39`; heads are named by `head=self:2:2`.
-fn find(file: &str, conditions: &[&str]) -> Row {
+/// Returns the rows whose columns have these values, such as `masked=39`; heads are named by `head=self:2:2`.
+fn matching(file: &str, conditions: &[&str]) -> Vec<Row> {
     let holds = |row: &Row, condition: &str| match condition.split_once('=').unwrap() {
         ("head", name) => row.head() == name,
         ("removal", name) => row.text("removal") == name.replace('-', " "),
         (column, value) => row.text(column) == value,
     };
-    let mut rows = rows(file).into_iter();
-    rows.find(|row| conditions.iter().all(|condition| holds(row, condition))).unwrap()
+    let is_it = |row: &Row| conditions.iter().all(|condition| holds(row, condition));
+    rows(file).into_iter().filter(is_it).collect()
+}
+
+fn find(file: &str, conditions: &[&str]) -> Row {
+    matching(file, conditions).into_iter().next().unwrap()
+}
+
+fn count(rows: &[Row], holds: impl Fn(&Row) -> bool) -> String {
+    rows.iter().filter(|row| holds(row)).count().to_string()
 }
 
 /// Computes a number from its kind, the setup or file, and decimals.
 fn number(words: &[&str]) -> String {
-    let digits = |text: &str| text.parse().unwrap();
-    let share = |subject, keeps: fn(&Row) -> bool| percent(share(subject, "importance", "", keeps));
     match *words {
-        ["significant", subject, attention] => significant(subject, attention),
-        ["count", subject, attention] => {
-            significant(subject, attention).split(' ').next().unwrap().to_owned()
-        }
+        ["significant", subject, attention] => count(&family(subject, attention), Row::is_significant),
         [verdict @ ("needed" | "dispensable" | "undecided"), subject, attention] => {
-            let heads = family(subject, attention);
-            heads.iter().filter(|row| row.verdict() == verdict).count().to_string()
+            count(&family(subject, attention), |row| row.verdict() == verdict)
         }
         ["heads", subject, attention] => family(subject, attention).len().to_string(),
-        ["layers", verdict, subject] => {
-            best_heads(subject).iter().filter(|row| row.verdict() == verdict).count().to_string()
+        ["rows", file, ref conditions @ ..] => matching(file, conditions).len().to_string(),
+        ["layers", verdict, subject] => count(&best_heads(subject), |row| row.verdict() == verdict),
+        ["layers-without-loss", subject] => count(&best_heads(subject), Row::has_no_significant_loss),
+        ["needed-in-all", subject] => count(&sweep(subject), |row| row.verdict() == "needed"),
+        ["significant-of-all", subject] => {
+            let rows = sweep(subject);
+            format!("{}/{}", count(&rows, Row::is_significant), rows.len())
         }
-        ["greatest", subject, places] => greatest_loss(subject, digits(places)),
-        ["together", subject] => share(subject, is_dispensable),
-        ["paper", subject] => share(subject, has_no_significant_loss),
-        ["left", subject, attention, masked, places] => {
-            fixed(left(subject, attention, masked), digits(places))
+        ["significantly-better", file, attention] => {
+            count(&family(file, attention), |row| row.is_significant() && row.loss() < 0.0)
         }
-        ["r", subject, other, ref without @ ..] => correlation(subject, other, without),
+        ["together", subject] => share(subject, Row::is_dispensable),
+        ["paper", subject] => share(subject, Row::has_no_significant_loss),
         ["noise", subject, other, ref without @ ..] => allowed_by_noise(subject, other, without),
-        ["pearson", subject, splits] => {
-            number(&["cell", &format!("{subject}/cross-domain-{splits}"), "pearson", "2"])
-        }
-        ["ends", subject, splits] => {
-            let row = find(&format!("{subject}/cross-domain-{splits}"), &[]);
-            ["pearson_low", "pearson_high"].map(|column| fixed(row.number(column), 2)).join(" to ")
-        }
         ["cell", file, column, places, ref conditions @ ..] => {
-            fixed(find(file, conditions).number(column), digits(places))
+            shown(find(file, conditions).number(column), places)
+        }
+        [end @ ("least" | "greatest"), file, column, places, ref conditions @ ..] => {
+            let of_two = if end == "least" { f64::min } else { f64::max };
+            let rows = matching(file, conditions).into_iter();
+            shown(rows.map(|row| row.number(column)).reduce(of_two).unwrap(), places)
+        }
+        ["rank", file, column, head] => {
+            let of_head = find(file, &[&format!("head={head}")]).number(column);
+            (1 + rows(file).iter().filter(|row| row.number(column) > of_head).count()).to_string()
         }
         ["row", file, layer, places] => {
-            let heads = rows(file).into_iter().filter(|row| row.text("layer") == layer);
-            heads.map(|row| row.printed(digits(places))).collect::<String>().trim_end().to_owned()
-        }
-        ["signed", file, column, places, ref conditions @ ..] => {
-            signed(find(file, conditions).number(column), digits(places))
-        }
-        [repaired @ ("lost" | "fitted"), file, order, masked, places] => {
-            let repair = if repaired == "lost" { "repair=none" } else { "repair=least-squares" };
-            let conditions =
-                [&format!("order={order}"), repair, "complement=false", &format!("masked={masked}")];
-            fixed(find(file, &conditions).loss(), digits(places))
+            let heads = matching(file, &[&format!("layer={layer}")]).into_iter();
+            heads.map(|row| row.printed(places)).collect::<String>().trim_end().to_owned()
         }
         ["trained", file, order, masked, places] => {
             let score = |masked: &str| {
                 let conditions = [&format!("order={order}"), "repair=training", "complement=false", masked];
                 find(file, &conditions).number("score")
             };
-            fixed(score("masked=0") - score(&format!("masked={masked}")), digits(places))
-        }
-        ["faster", file, column, ref conditions @ ..] => {
-            fixed(100.0 * (find(file, conditions).number(column) - 1.0), 0)
+            shown(score("masked=0") - score(&format!("masked={masked}")), places)
         }
         ["shrunk", file, ref conditions @ ..] => {
             let [all, left] =
@@ -183,32 +196,16 @@ fn number(words: &[&str]) -> String {
         }
         ["replay", what, file, bounds] => replayed(what, file, bounds),
         ["after", file, size] => after(file, size.parse().unwrap()),
-        ["median-correlation", file, places] => fixed(median_correlation(file), digits(places)),
-        ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
-        ["loss", subject, head, places] => {
-            let row = sweep(subject).into_iter().find(|row| row.head() == head).unwrap();
-            fixed(row.loss(), digits(places))
-        }
-        ["kept", column, file, epoch, masked] => {
-            let row = find(file, &[&format!("epoch={epoch}"), &format!("masked={masked}")]);
-            let base = row.number("base_score");
-            fixed(100.0 * (base + row.number(column)) / base, 0)
-        }
-        ["retrained", end, subject, masked, complement, places] => {
-            let found = retrained(subject, masked.parse().unwrap(), complement == "complement");
-            fixed(found[["point", "low", "high"].iter().position(|own| *own == end).unwrap()], digits(places))
-        }
-        ["masking", subject, masked, places] => {
-            let masked = format!("masked={masked}");
-            let conditions = ["order=importance", "complement=false", &masked];
-            fixed(find(&format!("{subject}/iterative-prune"), &conditions).loss(), digits(places))
+        ["median-correlation", file, places] => shown(median_correlation(file), places),
+        ["retrained", end, subject, masked, places] => {
+            shown(end_of(end, retrained(subject, masked.parse().unwrap())), places)
         }
         ["margin", subject] => signed(-0.02 * sweep(subject)[0].number("base_score"), 2),
-        ["power", subject] => percent(100.0 * power(subject)),
-        ["speedup", subject] => speedup(subject),
-        ["gates-keep", subject, kept, function] => {
-            let heads = heads_with(subject, function);
-            format!("{} of {}", self::kept(subject, "gates", kept, &heads), heads.len())
+        ["keeps", method, subject, number, function] => kept(method, subject, number, function),
+        [significance @ ("shown" | "unshown"), end, file, kept, one, other, sign, places] => {
+            let (found, is_shown) = contrast(file, kept.parse().unwrap(), [one, other]);
+            assert_eq!(is_shown, significance == "shown", "{words:?}");
+            shown(end_of(end, signs(found, sign.parse().unwrap())), places)
         }
         ["runs", subject] => replicates(subject).0.sweeps.len().to_string(),
         ["in-runs", what, subject] => {
@@ -238,44 +235,17 @@ fn number(words: &[&str]) -> String {
             let (sweep, judge) = judged(file);
             let family = sweep.family(attention.parse().unwrap());
             let rows = family.iter().copied();
-            let found = if verdict == "needed-fdr" {
-                judge.verdicts_at_fdr(rows)
-            } else {
-                judge.verdicts_at_once(rows)
+            let found = match verdict {
+                "needed-fdr" => judge.verdicts_at_fdr(rows),
+                _ => judge.verdicts_at_once(rows),
             };
             found.unwrap().needed.to_string()
-        }
-        ["significantly-better", file, attention] => {
-            let gains = |row: &&Row| row.is_significant() && row.loss() < 0.0;
-            family(file, attention).iter().filter(gains).count().to_string()
-        }
-        ["significant-of-all", subject] => {
-            let rows = sweep(subject);
-            format!("{}/{}", rows.iter().filter(|row| row.is_significant()).count(), rows.len())
-        }
-        ["needed-in-all", subject] => {
-            sweep(subject).iter().filter(|row| row.verdict() == "needed").count().to_string()
-        }
-        ["layers-without-loss", subject] => {
-            best_heads(subject).iter().filter(|row| has_no_significant_loss(row)).count().to_string()
         }
         ["costs-more-with", kind @ ("zero" | "mean"), p @ ("p" | "holm"), file] => {
             let (found, contrasts) = kinds(file);
             let metric = found.zero().metric();
             let of_p = |test: &Comparison| if p == "p" { test.p_value } else { test.p_adjusted };
             contrasts[0].counts(metric, 0.01, of_p)[usize::from(kind == "mean")].to_string()
-        }
-        ["perplexity", file, places] => fixed(find(file, &[]).number("base_score").exp(), digits(places)),
-        ["gain", file, head, places] => {
-            let row = sweep(file).into_iter().find(|row| row.head() == head).unwrap();
-            fixed(-row.loss(), digits(places))
-        }
-        ["floor", file, epoch, masked] => {
-            let rows = rows(file);
-            let last = rows.last().unwrap().text("epoch").to_owned();
-            let epoch = if epoch == "last" { &last } else { epoch };
-            let row = rows.iter().find(|row| row.text("epoch") == epoch && row.text("masked") == masked);
-            fixed(row.unwrap().loss(), 2)
         }
         ["area", file, order, repair] => {
             let area = area(file, order, repair).unwrap();
@@ -290,14 +260,21 @@ fn number(words: &[&str]) -> String {
         ["compared-with-importance", order] => {
             METHODS.iter().filter(|file| area_over_importance(file, order).is_some()).count().to_string()
         }
-        ["power-alone", subject] => {
-            let greatest = sweep(subject).iter().map(|row| row.number("power")).fold(0.0, f64::max);
-            percent(100.0 * greatest)
-        }
-        ["induction"] => induction(),
-        ["two-rarest", subject] => fixed(greatest_share(subject, None), 0),
         _ => panic!("nothing computes {words:?}"),
     }
+}
+
+fn end_of(end: &str, [point, low, high]: [f64; 3]) -> f64 {
+    match end {
+        "point" => point,
+        "low" => low,
+        _ => high,
+    }
+}
+
+/// Multiplies a difference and its interval by 1 or -1.
+fn signs([point, low, high]: [f64; 3], sign: f64) -> [f64; 3] {
+    [sign * point, (sign * low).min(sign * high), (sign * low).max(sign * high)]
 }
 
 /// Files that compare criteria with importance, one per setup.
@@ -366,18 +343,6 @@ fn replicates(subject: &str) -> (Replicates, Judge) {
     (found, judge)
 }
 
-/// Returns the range of costs of the heads in layer 2 of `demo-induction`, all eight of which are induction heads.
-fn induction() -> String {
-    let scores = rows("demo-induction/named-heads").into_iter();
-    let of_layer: Vec<Row> =
-        scores.filter(|row| (row.text("function"), row.text("layer")) == ("induction", "2")).collect();
-    assert!(of_layer.len() == 8 && of_layer.iter().all(|row| row.number("share") > 0.6), "look up");
-    let cost = |row: &Row| find("demo-induction/ablate-one", &[&format!("head={}", row.head())]).loss();
-    let mut costs: Vec<f64> = of_layer.iter().map(cost).collect();
-    costs.sort_by(f64::total_cmp);
-    [costs[0], costs[7]].map(|cost| fixed(cost, 2)).join(" to ")
-}
-
 /// Fills the holes of a sentence with numbers.
 fn filled(sentence: &str) -> String {
     let mut parts = sentence.split('{');
@@ -389,11 +354,40 @@ fn filled(sentence: &str) -> String {
     text
 }
 
-/// Checks that a page contains these sentences.
-fn check_says(page: &str, text: &str, sentences: &[&str]) {
-    let missing: Vec<_> =
-        sentences.iter().map(|fact| filled(fact)).filter(|fact| !text.contains(fact)).collect();
-    assert!(missing.is_empty(), "{page} should say {missing:#?}");
+/// Comparisons of ways to choose heads in each file, computed once.
+static CONTRASTS: LazyLock<BTreeMap<&str, Contrasts>> = LazyLock::new(|| {
+    let files = [
+        "multi30k-en-fr/train-gates",
+        "multi30k-en-fr/train-gates-all",
+        "minilm-mnli/train-gates",
+        "demo-language/train-gates",
+        "demo-translation/train-gates",
+    ];
+    let of =
+        |file| (file, Contrasts::read(Gates::read(result_file(file, experiment::GATES)).unwrap()).unwrap());
+    files.map(of).into()
+});
+
+/// Returns the difference in score between two ways to choose heads, its interval, and whether it is significant.
+fn contrast(file: &str, kept: usize, methods: [&str; 2]) -> ([f64; 3], bool) {
+    let all = &CONTRASTS[file];
+    let place = all.leaders.iter().position(|row| row.kept == kept).unwrap();
+    let (_, compared) =
+        all.measured.iter().find(|(contrast, _)| contrast.map(Method::name) == methods).unwrap();
+    let found = compared[place].unwrap();
+    let interval = found.interval.unwrap();
+    ([found.delta, interval.low, interval.high], found.p_adjusted.unwrap() < 0.01)
+}
+
+/// Counts how many of the heads with a function a method keeps: `5 of 7`.
+fn kept(method: &str, subject: &str, number: &str, function: &str) -> String {
+    let conditions = [&format!("function={function}"), "holds=true"];
+    let holding = matching(&format!("{subject}/head-functions"), &conditions);
+    let heads: BTreeSet<String> = holding.iter().map(Row::head).collect();
+    let row =
+        find(&format!("{subject}/train-gates"), &[&format!("method={method}"), &format!("kept={number}")]);
+    let kept = row.text("kept_heads").split('+').filter(|head| heads.contains(*head)).count();
+    format!("{kept} of {}", heads.len())
 }
 
 /// Returns the file of a sweep; `significance-mrpc` is the one whose predictions are stored.
@@ -435,47 +429,13 @@ fn family(subject: &str, attention: &str) -> Vec<Row> {
     sweep(subject).into_iter().filter(|row| row.text("attention") == attention).collect()
 }
 
-/// Counts the heads of a sweep that are significant when masked alone: `2 of 72`.
-fn significant(subject: &str, attention: &str) -> String {
-    let heads = family(subject, attention);
-    format!("{} of {}", heads.iter().filter(|row| row.is_significant()).count(), heads.len())
-}
-
-/// Formats the largest loss by a single head: `10.8%`.
-fn greatest_loss(subject: &str, digits: usize) -> String {
-    let losses = sweep(subject).into_iter().map(|row| row.percent_lost("score_delta"));
-    format!("{}%", fixed(losses.fold(0.0, f64::max), digits))
-}
-
-/// Returns the percentage of all heads that can be masked along a ranking while each step satisfies `keeps`.
-fn share(subject: &str, order: &str, seed: &str, keeps: impl Fn(&Row) -> bool) -> f64 {
-    let rows = curves(subject);
-    let of_curve = |row: &&Row| {
-        (row.text("attention"), row.text("order"), row.text("order_seed"), row.text("complement"))
-            == ("all", order, seed, "false")
-    };
-    let curve = rows.iter().filter(of_curve).filter(|row| row.number("masked") > 0.0);
-    let last = curve.take_while(|row| keeps(row)).last();
-    last.map_or(0.0, |row| 100.0 * row.number("masked") / row.number("heads"))
-}
-
-fn is_dispensable(row: &Row) -> bool {
-    row.verdict() == "dispensable"
-}
-
-fn has_no_significant_loss(row: &Row) -> bool {
-    !(row.is_significant() && row.loss() > 0.0)
-}
-
-fn percent(share: f64) -> String {
-    if share == 0.0 { "none".to_owned() } else { format!("{}%", fixed(share, 0)) }
-}
-
-/// Returns the score with this many heads of one attention type masked by importance.
-fn left(subject: &str, attention: &str, masked: &str) -> f64 {
-    let conditions = [&format!("attention={attention}"), "order=importance", "complement=false"];
-    let masked = format!("masked={masked}");
-    find(&format!("{subject}/iterative-prune"), &[&conditions[..], &[&masked]].concat()).number("score")
+/// Returns the percentage of all heads that can be masked by importance while each step satisfies `keeps`.
+fn share(subject: &str, keeps: fn(&Row) -> bool) -> String {
+    let conditions = ["attention=all", "order=importance", "complement=false"];
+    let curve = matching(&format!("{subject}/iterative-prune"), &conditions).into_iter();
+    let last = curve.filter(|row| row.number("masked") > 0.0).take_while(keeps).last();
+    let share = last.map(|row| 100.0 * row.number("masked") / row.number("heads"));
+    share.map_or("none".to_owned(), |share| format!("{}%", fixed(share, 0)))
 }
 
 /// Returns the best head of each layer, kept alone.
@@ -490,38 +450,16 @@ fn best_heads(subject: &str) -> Vec<Row> {
     best.into_values().collect()
 }
 
-/// Correlates the effects of single heads on two splits, except some heads: `0.64`.
-fn correlation(subject: &str, other: &str, without: &[&str]) -> String {
-    let second: BTreeMap<String, f64> = rows(&format!("{subject}/ablate-one-{other}"))
-        .iter()
-        .map(|row| (row.head(), row.number("score_delta")))
-        .collect();
-    let first = sweep(subject);
-    let first = first.iter().filter(|row| !without.contains(&row.head().as_str()));
-    let (x, y): (Vec<f64>, Vec<f64>) =
-        first.map(|row| (row.number("score_delta"), second[&row.head()])).unzip();
-    fixed(pearson(&x, &y).unwrap().coefficient, 2)
-}
-
 /// Returns the loss of a retrained model compared with the one retrained with all heads, and its interval, by importance.
-fn retrained(subject: &str, masked: usize, complement: bool) -> [f64; 3] {
+fn retrained(subject: &str, masked: usize) -> [f64; 3] {
     let file = Source::subject(&folders(), subject).one(experiment::RETRAINED).unwrap();
     let retrained = Retrained::read(file, &mut LeftOut::default()).unwrap();
     let mut steps = retrained.after.series.iter().flat_map(|series| series.runs.iter().flatten());
-    let is_it =
-        |row: &&CurveRow| row.masked == masked && row.complement == complement && row.order == "importance";
+    let is_it = |row: &&CurveRow| row.masked == masked && !row.complement && row.order == "importance";
     let row = steps.find(|row| is_it(row)).unwrap();
     let found = row.tests();
     let interval = found.interval.unwrap();
-    let gains = [found.delta, interval.low, interval.high].map(|delta| row.direction().gain(delta));
-    [-gains[0], -gains[1].max(gains[2]), -gains[1].min(gains[2])]
-}
-
-/// Returns the highest power over the steps by importance: the chance that heads without a cost would be shown to be dispensable.
-fn power(subject: &str) -> f64 {
-    let rows = curves(subject);
-    let of_curve = rows.iter().filter(|row| row.text("order") == "importance");
-    of_curve.map(|row| row.number("power")).fold(0.0, f64::max)
+    signs([found.delta, interval.low, interval.high], -row.direction().gain(1.0))
 }
 
 /// Returns the maximum r that the noise of the standard split and another one allows, except some heads: `0.69`.
@@ -538,26 +476,6 @@ fn allowed_by_noise(subject: &str, other: &str, without: &[&str]) -> String {
     fixed(ceiling(reliability("ablate-one"), reliability(&format!("ablate-one-{other}"))).unwrap(), 2)
 }
 
-/// Formats the speedup with half of the heads removed, over batch sizes: `21 to 26%`.
-fn speedup(subject: &str) -> String {
-    let rows = rows(&format!("{subject}/speed-bench-first-512"));
-    let mut faster: Vec<f64> = rows.iter().map(|row| 100.0 * (row.number("ratio") - 1.0)).collect();
-    faster.sort_by(f64::total_cmp);
-    format!("{} to {}%", fixed(faster[0], 0), fixed(*faster.last().unwrap(), 0))
-}
-
-/// Returns the text of a page without code blocks and link targets, with single spaces.
-fn prose(page: &str) -> String {
-    let text = fs::read_to_string(root().join(page)).unwrap();
-    let outside = text.split("```").step_by(2).collect::<Vec<_>>().join(" ");
-    let mut text = outside.split_whitespace().collect::<Vec<_>>().join(" ");
-    while let Some(start) = text.find("](") {
-        let end = start + text[start..].find(')').unwrap();
-        text.replace_range(start..=end, "]");
-    }
-    text
-}
-
 /// Compares a page with its template, filled by [`number`]; `GOLDEN=write cargo test -p plotting --test pages` writes the page.
 fn check_template(template: &str, page: &str, layout: fn(&str) -> String) {
     let template = root().join("crates/plotting/tests/pages").join(template);
@@ -570,60 +488,33 @@ fn check_template(template: &str, page: &str, layout: fn(&str) -> String) {
 }
 
 #[test]
-fn the_page_on_sweeps_that_stop_is_its_template_filled() {
-    check_template("deciding.md", "results/deciding.md", wrapped);
-}
-
-#[test]
-fn the_front_page_is_its_template_filled() {
+fn front_page_guide_and_page_on_gates_are_their_templates_filled() {
     check_template("readme.md", "README.md", str::to_owned);
+    check_template("guide.md", "experiments/README.md", str::to_owned);
+    check_template("voita.md", "results/voita.md", str::to_owned);
 }
 
 #[test]
-fn the_page_of_findings_is_its_template_filled() {
+fn pages_of_findings_and_on_sweeps_that_stop_are_their_templates_filled() {
     check_template("results.md", "results/README.md", wrapped);
+    check_template("deciding.md", "results/deciding.md", wrapped);
 }
 
 /// Numbers in the template of the front page must be published ones or definitions.
 #[test]
 fn numbers_in_the_template_of_the_front_page_are_published_or_definitions() {
+    const KNOWN: &str = "8 of 96|26 of 30 layers|20 to 60%|breaks down beyond 60%|r = 0.56, 0.68|from epoch 10 on|\
+        NeurIPS 2019](https://arxiv.org/abs/1905.10650)|(2019)|(Marian, T5, BART, …)|\
+        results/multi30k-en-fr/figures/heads.png|a margin, 2%|on 10 texts|2% of the score|x86-64|Python 3.10|Python 3.|\
+        Table 1 then|the 95% interval|p < 0.01|SmolLM2 (135) and Gemma 3 (270), both with 4-bit weights|81% masked|\
+        /18|/6|a gate of 1 keeps a head, 0 masks it|SmolLM2|SST-2";
     let template = fs::read_to_string(root().join("crates/plotting/tests/pages/readme.md")).unwrap();
     let outside: String = template.split("```").step_by(2).collect();
     let outside: String =
         outside.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect();
     let text = outside.split('`').step_by(2).collect::<Vec<_>>().join(" ");
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let published = [
-        "8 of 96",
-        "26 of 30 layers",
-        "20 to 60%",
-        "breaks down beyond 60%",
-        "r = 0.56, 0.68",
-        "from epoch 10 on",
-    ];
-    let definitions = [
-        "NeurIPS 2019](https://arxiv.org/abs/1905.10650)",
-        "(2019)",
-        "(Marian, T5, BART, …)",
-        "results/multi30k-en-fr/figures/heads.png",
-        "a margin, 2%",
-        "on 10 texts",
-        "2% of the score",
-        "x86-64",
-        "Python 3.10",
-        "Python 3.",
-        "Table 1 then",
-        "the 95% interval",
-        "p < 0.01",
-        "SmolLM2 (135) and Gemma 3 (270), both with 4-bit weights",
-        "81% masked",
-        "/18",
-        "/6",
-        "a gate of 1 keeps a head, 0 masks it",
-        "SmolLM2",
-        "SST-2",
-    ];
-    for known in published.into_iter().chain(definitions) {
+    for known in KNOWN.split('|') {
         assert!(text.contains(known), "README.md does not have `{known}` any more");
         text = text.replace(known, "");
     }
@@ -653,151 +544,38 @@ fn wrapped(text: &str) -> String {
     text.trim_end().split("\n\n").map(wrap).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-/// Claims in the findings that contain no number.
+/// Claims that contain no number.
 #[test]
-fn words_of_the_findings_are_those_of_the_results() {
-    let top =
-        number(&["cell", "minilm-mnli/cross-domain-dev_matched-dev_mismatched_partial", "top_overlap", "1"]);
-    assert_eq!(top, "9.0", "nine of the ten costliest heads");
-    let drawn = rows("demo-language/prune-and-retrain").into_iter();
-    let drawn = drawn.filter(|row| (row.text("order"), row.text("masked")) == ("random", "24"));
-    let mut drawn: Vec<f64> = drawn.map(|row| row.number("score")).collect();
-    drawn.sort_by(f64::total_cmp);
-    let ends = [drawn[0], drawn[4]].map(|score| fixed(score, 3));
-    assert_eq!(
-        (drawn.len(), ends),
-        (5, ["2.562", "2.574"].map(str::to_owned)),
-        "the second and the fourth choice"
-    );
-    assert_eq!(number(&["layers", "dispensable", "minilm-sst2"]), "6", "all six layers");
-    for subject in ["minilm-mrpc", "minilm-cola"] {
-        for what in ["differing", "dispensable"] {
-            assert_eq!(
-                number(&["in-runs", what, subject]),
-                "0",
-                "{subject}: no head is {what} in another run"
-            );
-        }
-        assert_eq!(number(&["runs", subject]), "3", "three runs of {subject}");
+fn words_of_the_pages_are_those_of_the_results() {
+    for line in "
+cell minilm-mnli/cross-domain-dev_matched-dev_mismatched_partial top_overlap 1 | 9.0 | nine of the ten costliest heads
+rows demo-language/prune-and-retrain order=random masked=24 | 5 | random choices
+least demo-language/prune-and-retrain score 3 order=random masked=24 | 2.562 | the second choice
+greatest demo-language/prune-and-retrain score 3 order=random masked=24 | 2.574 | the fourth choice
+layers dispensable minilm-sst2 | 6 | all six layers
+dispensable minilm-sst2 self | 72 | all heads are dispensable one by one
+dispensable demo-language self | 32 | all heads
+dispensable multi30k-en-fr enc-enc | 48 | all heads
+rows demo-induction/ablate-one layer=2 | 8 | all heads of layer 2
+rows demo-induction/named-heads function=induction layer=2 | 8 | their shares
+least demo-induction/named-heads share 2 function=induction layer=2 | 0.63 | all are induction heads
+runs minilm-mrpc | 3 | three runs
+runs minilm-cola | 3 | three runs
+in-runs differing minilm-mrpc | 0 | no head differs in another run
+in-runs differing minilm-cola | 0 | no head differs in another run
+in-runs dispensable minilm-mrpc | 0 | no head is dispensable in another run
+in-runs dispensable minilm-cola | 0 | no head is dispensable in another run
+cell smollm2-135m-instruct/compare-methods-first-150 lost:score_delta 2 order=fisher repair=none complement=false masked=68 | 0.75 | by Fisher
+cell smollm2-135m-instruct/compare-methods-first-150 lost:score_delta 2 order=modules-by-similarity repair=none complement=false masked=68 | 0.75 | or similar modules
+cell smollm2-135m-instruct/llama-cpp perplexity:nats_delta 0 removal=importance-by-group removed=135 | 10 | ten times the perplexity
+cell minilm-mrpc/head-functions percent:share 0 head=self:1:10 detail=two-rarest | 51 | L1H10 in the third task, between the others
+keeps importance minilm-sst2 18 syntactic | 4 of 7 | importance keeps four
+rank minilm-mnli/relevance relevance self:4:10 | 6 | sixth-largest
+"
+    .trim()
+    .lines()
+    {
+        let [hole, expected, claim]: [&str; 3] = line.split(" | ").collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(number(&hole.split(' ').collect::<Vec<_>>()), expected, "{claim}: {hole}");
     }
-    let all = ["dispensable", "heads"];
-    for (subject, attention) in [("demo-language", "self"), ("multi30k-en-fr", "enc-enc")] {
-        let [dispensable, heads] = all.map(|words| number(&[words, subject, attention]));
-        assert_eq!(dispensable, heads, "all heads of {subject}");
-    }
-    let [fisher, modules] = ["fisher", "modules-by-similarity"]
-        .map(|order| number(&["lost", "smollm2-135m-instruct/compare-methods-first-150", order, "68", "2"]));
-    assert_eq!(fisher, modules, "by Fisher or similar modules");
-    let half = find("smollm2-135m-instruct/llama-cpp", &["removal=importance-by-group", "removed=135"]);
-    assert_eq!(fixed(half.number("nats_delta").exp(), 0), "10", "ten times the perplexity");
-}
-
-/// Returns the difference in score between two ways to choose heads, its interval, and whether it is significant; `sign` fits the words on
-/// the page.
-fn contrast(file: &str, kept: usize, methods: Contrast, sign: f64) -> ([f64; 3], bool) {
-    let (subject, gates) = file.split_once('/').unwrap_or((file, "train-gates"));
-    let mut files = Source::subject(&folders(), subject).all(experiment::GATES).unwrap().into_iter();
-    let file = files.find(|file| file.path.file_stem().is_some_and(|stem| stem == gates)).unwrap();
-    let all = Contrasts::read(Gates::read(file).unwrap()).unwrap();
-    let place = all.leaders.iter().position(|row| row.kept == kept).unwrap();
-    let (_, compared) = all.measured.iter().find(|(contrast, _)| *contrast == methods).unwrap();
-    let found = compared[place].unwrap();
-    let interval = found.interval.unwrap();
-    let (one, other) = (sign * interval.low, sign * interval.high);
-    ([sign * found.delta, one.min(other), one.max(other)], found.p_adjusted.unwrap() < 0.01)
-}
-
-/// Returns the heads that have a function.
-fn heads_with(subject: &str, function: &str) -> Vec<String> {
-    let rows = rows(&format!("{subject}/head-functions"));
-    let holding = rows.iter().filter(|row| row.text("function") == function && row.text("holds") == "true");
-    let mut heads: Vec<String> = holding.map(Row::head).collect();
-    heads.sort();
-    heads.dedup();
-    heads
-}
-
-/// Counts which of these heads a method keeps.
-fn kept(subject: &str, method: &str, number: &str, heads: &[String]) -> usize {
-    let rows = rows(&format!("{subject}/train-gates"));
-    let row = rows.iter().find(|row| row.text("method") == method && row.text("kept") == number).unwrap();
-    row.text("kept_heads").split('+').filter(|head| heads.iter().any(|own| own == head)).count()
-}
-
-/// Returns the percentage of sentences in which a head, or the best one, attends to one of the two rarest tokens.
-fn greatest_share(subject: &str, head: Option<&str>) -> f64 {
-    let rows = rows(&format!("{subject}/head-functions"));
-    let of_detail = rows.iter().filter(|row| row.text("detail") == "two-rarest");
-    let of_head = of_detail.filter(|row| head.is_none_or(|head| row.head() == head));
-    100.0 * of_head.map(|row| row.number("share")).fold(0.0, f64::max)
-}
-
-#[test]
-fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
-    use Method::{Chosen, Gates as Gated, Importance, Scratch, Ungated};
-    let page = prose("results/voita.md");
-    let says = |fact: String| assert!(page.contains(&fact), "results/voita.md should say `{fact}`");
-    let unsigned = page.replace('+', "");
-    for (subject, kept, methods, sign, digits, is_significant, before) in [
-        ("multi30k-en-fr", 8, [Gated, Ungated], 1.0, 2, false, "8 of 48: "),
-        ("multi30k-en-fr", 12, [Gated, Scratch], 1.0, 2, false, "12 of 48: by "),
-        ("minilm-mnli", 18, [Gated, Ungated], 1.0, 2, true, "18 of 72: "),
-        ("demo-language", 4, [Chosen, Importance], -1.0, 3, false, "0 of 26: `demo-language`, 4 of 32: "),
-        ("demo-language", 4, [Gated, Scratch], 1.0, 3, true, "worse by "),
-        ("multi30k-en-fr", 4, [Gated, Ungated], 1.0, 2, false, "the change is "),
-        ("multi30k-en-fr/train-gates-all", 72, [Gated, Ungated], -1.0, 2, true, "loses "),
-        ("demo-language", 4, [Chosen, Scratch], 1.0, 3, false, "shown to be worse ("),
-    ] {
-        let (found, is_shown) = contrast(subject, kept, methods, sign);
-        assert_eq!(is_shown, is_significant, "{subject} {methods:?}");
-        let [point, low, high] = found.map(|value| fixed(value, digits));
-        for fact in [format!("{before}{point}"), format!("{low} to {high})")] {
-            assert!(unsigned.contains(&fact), "{subject}: results/voita.md should say `{fact}`");
-        }
-    }
-    for (subject, kept, digits, text) in [
-        ("demo-language", 24, 3, "by 0.007 nats per token with 24 of 32 heads"),
-        ("demo-language", 4, 3, "by 0.026 with 4"),
-        ("demo-translation", 48, 2, "by 2.79 BLEU with 48 of 96 encoder heads"),
-        ("multi30k-en-fr/train-gates-all", 72, 2, "(by 1.12 BLEU"),
-    ] {
-        let sign = if subject == "demo-language" { 1.0 } else { -1.0 };
-        let ([point, ..], is_significant) = contrast(subject, kept, [Gated, Chosen], sign);
-        assert!(is_significant && text.contains(&fixed(point, digits)), "{text}: {point}");
-        says(text.to_owned());
-    }
-    check_says(
-        "results/voita.md",
-        &page,
-        &[
-            "{gates-keep minilm-sst2 18 syntactic} (`minilm-sst2`), {gates-keep minilm-mnli 18 syntactic} (`minilm-mnli`)",
-            "`multi30k-en-fr`: at most {two-rarest multi30k-en-fr}%",
-            "72 of 144 left: \
-             {cell multi30k-en-fr/train-gates-all kept_enc_enc 0 method=gates kept=72} encoder, \
-             {cell multi30k-en-fr/train-gates-all kept_dec_dec 0 method=gates kept=72} decoder, \
-             {cell multi30k-en-fr/train-gates-all kept_enc_dec 0 method=gates kept=72} encoder-decoder",
-            "[largest share of its layer's relevance], \
-             {cell minilm-mnli/relevance relevance 3 head=self:5:9}",
-        ],
-    );
-    let sst2 = heads_with("minilm-sst2", "syntactic");
-    assert_eq!(kept("minilm-sst2", "importance", "18", &sst2), 4, "importance keeps four");
-    let mut rare = ["minilm-mnli", "minilm-mrpc", "minilm-sst2"]
-        .map(|subject| greatest_share(subject, Some("self:1:10")));
-    rare.sort_by(f64::total_cmp);
-    says(format!("{} to {}%", fixed(rare[0], 0), fixed(rare[2], 0)));
-    let relevance = rows("minilm-mnli/relevance");
-    let of = |head: &str| relevance.iter().find(|row| row.head() == head).unwrap().number("relevance");
-    assert_eq!(
-        relevance.iter().filter(|row| row.number("relevance") > of("self:4:10")).count(),
-        5,
-        "sixth-largest"
-    );
-}
-
-#[test]
-fn the_guide_is_its_template_filled() {
-    check_template("guide.md", "experiments/README.md", str::to_owned);
-    let all = ["dispensable", "heads"].map(|words| number(&[words, "minilm-sst2", "self"]));
-    assert_eq!(all[0], all[1], "all heads are dispensable one by one");
 }

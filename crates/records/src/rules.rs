@@ -147,7 +147,6 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Order, Scope};
 
     const DISPENSABLE: Rule = Rule::Dispensable { margin_percent: 2.0 };
     const PAPER: Rule = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.0002 };
@@ -155,8 +154,6 @@ mod tests {
     fn row(step: usize, delta: f64, ends: Option<(f64, f64)>) -> CurveRow {
         let (delta_low, delta_high) = ends.unzip();
         CurveRow {
-            attention: Scope::All,
-            order: Order::Importance,
             step,
             masked: 3 * step,
             heads: 30,
@@ -170,23 +167,18 @@ mod tests {
         }
     }
 
-    fn verdict(row: &CurveRow) -> Option<Verdict> {
-        row.verdict(2.0)
-    }
-
     /// 2% of 50 points are 1 point.
     #[test]
     fn a_verdict_reads_the_whole_interval_beside_the_margin() {
         use Verdict::{Dispensable, Needed, Undecided};
-        let of = |low, high| verdict(&row(1, -0.5, Some((low, high))));
-        assert_eq!(of(-0.99, 3.0), Some(Dispensable));
+        let of = |low, high| row(1, -0.5, Some((low, high))).verdict(2.0);
         assert_eq!(of(-0.99, -0.01), Some(Dispensable), "significant, and small");
         assert_eq!(of(-1.0, 0.0), Some(Undecided), "the margin itself is not below it");
         assert_eq!(of(-30.0, 10.0), Some(Undecided), "not significant, and perhaps large");
-        assert_eq!(of(-3.0, -1.0), Some(Undecided));
+        assert_eq!(of(-3.0, -1.0), Some(Undecided), "the margin itself is not above it");
         assert_eq!(of(-3.0, -1.01), Some(Needed));
-        assert_eq!(verdict(&row(1, -0.5, None)), None);
-        let of_base = |base_score| verdict(&CurveRow { base_score, ..row(1, -0.5, Some((-0.9, 0.0))) });
+        assert_eq!(row(1, -0.5, None).verdict(2.0), None);
+        let of_base = |base_score| CurveRow { base_score, ..row(1, -0.5, Some((-0.9, 0.0))) }.verdict(2.0);
         assert_eq!(of_base(-50.0), Some(Dispensable), "a margin is a size");
         assert_eq!(of_base(0.0), Some(Undecided));
     }
@@ -196,7 +188,7 @@ mod tests {
     fn more_nats_are_a_loss_and_their_margin_is_of_the_perplexity() {
         let of = |low, high| {
             let row = CurveRow { metric: MetricName::Nats, ..row(1, 0.5, Some((low, high))) };
-            (verdict(&row), PAPER.accepts(&row, Some(0.001)))
+            (row.verdict(2.0), PAPER.accepts(&row, Some(0.001)))
         };
         assert_eq!(of(0.01, 0.0197), (Some(Verdict::Dispensable), false));
         assert_eq!(of(0.01, 0.0199), (Some(Verdict::Undecided), false));

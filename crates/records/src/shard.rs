@@ -150,14 +150,11 @@ mod tests {
     #[test]
     fn what_is_no_shard_is_refused_with_what_is() {
         for (wrong, expected) in [
-            ("0/4", "there is no shard 0 of 4: they are counted from 1 to 4"),
-            ("5/4", "there is no shard 5 of 4: they are counted from 1 to 4"),
-            ("a/b", "such as 2/8"),
+            ("0/4", "no shard 0 of 4"),
+            ("5/4", "no shard 5 of 4"),
             ("1/0", "such as 2/8"),
             ("3", "such as 2/8"),
-            ("-1/4", "such as 2/8"),
             ("+1/4", "such as 2/8"),
-            ("1/99999999999999999999999", "such as 2/8"),
         ] {
             let message = wrong.parse::<Shard>().unwrap_err();
             assert!(message.contains(expected), "{wrong}: {message}");
@@ -166,26 +163,19 @@ mod tests {
 
     #[test]
     fn files_of_shards_are_known_by_their_names() {
-        let folder = tempfile::tempdir().unwrap();
-        let csv = folder.path().join("ablate-one-first-9.csv");
-        for name in [
-            "ablate-one-first-9.csv",
-            "ablate-one-first-9.shard-2-of-3.csv",
-            "ablate-one-first-9.shard-2-of-3.json",
-            "ablate-one-first-9.shard-10-of-12.partial.csv",
-            "ablate-one-first-9.shard-4-of-3.csv",
-            "ablate-one-first-9.shard-01-of-3.csv",
-            "ablate-one-first-9.shard-1-of-3",
-            "cross.shard-1-of-1.segments.csv.gz",
+        for (name, expected) in [
+            ("a-9.csv", None),
+            ("a-9.shard-2-of-3.json", Some("2/3")),
+            ("a-9.shard-10-of-12.partial.csv", Some("10/12")),
+            ("a-9.shard-1-of-1.segments.csv.gz", Some("1/1")),
+            ("a-9.shard-4-of-3.csv", None),
+            ("a-9.shard-01-of-3.csv", None),
+            ("a-9.shard-1-of-3", None),
         ] {
-            fs::write(folder.path().join(name), "").unwrap();
+            let expected = expected.map(|shard| ("a-9.csv".to_owned(), shard.parse().unwrap()));
+            assert_eq!(parts_of_name(name), expected, "{name}");
         }
-        let names = |shards: &BTreeSet<Shard>| shards.iter().map(Shard::to_string).collect::<Vec<_>>();
-        assert_eq!(names(&shards_of(&csv).unwrap()), ["2/3", "10/12"]);
-        let all = shards_in(folder.path()).unwrap();
-        assert_eq!(all.len(), 2);
-        assert_eq!(names(&all[&folder.path().join("cross.csv")]), ["1/1"]);
-        assert!(shards_in(&folder.path().join("none")).unwrap().is_empty());
+        assert!(shards_in(Path::new("no such folder")).unwrap().is_empty());
     }
 
     proptest! {

@@ -293,7 +293,6 @@ fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) ->
 mod tests {
     use super::*;
     use records::{AblationRow, BASE, MetricName};
-    use stats::bleu::BleuStatistics;
     use stats::classification::Outcome;
     use stats::nats::NatsStatistics;
 
@@ -342,78 +341,31 @@ mod tests {
         test_rows(&mut rows, &mut blocks, &mut part).unwrap();
         assert!(rows[0].p_value.is_some() && rows[0].p_adjusted.is_none());
         assert_eq!(rows[0].p_benjamini_hochberg, None);
-    }
-
-    #[test]
-    fn statistics_without_a_row_are_left_out_and_rows_without_statistics_named() {
-        let base = outcomes([1; 4]);
-        let mut blocks = stored(&base, &[&base, &base]);
-        let mut whole = signed(base.metric(), BTreeMap::new());
-        test_rows(&mut [row(1, &base, &base)], &mut blocks, &mut whole).unwrap();
+        test_rows(&mut rows[..1], &mut blocks, &mut part).unwrap(); // statistics without a row are left out
         assert!(blocks.get("self:1:1").is_some() && blocks.get("self:1:2").is_none());
-        let error = test_rows(&mut [row(3, &base, &base)], &mut blocks, &mut whole).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "row `self:1:3` cannot be tested: there are no statistics of its segments"
-        );
     }
 
+    /// Without statistics, with another score than these, or with other true classes, lengths or references than the base.
     #[test]
-    fn a_score_that_its_segments_do_not_make_is_named() {
-        let (base, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
-        let mut blocks = stored(&base, &[&base]);
-        let mut whole = signed(base.metric(), BTreeMap::new());
-        let error = test_rows(&mut [row(1, &base, &worse)], &mut blocks, &mut whole).unwrap_err();
-        assert_eq!(error.to_string(), "row `self:1:1` has the score 50, but its segments make 100");
-    }
-
-    #[test]
-    fn other_true_classes_are_refused() {
-        let base = outcomes([1; 4]);
-        let other =
-            Segments::Classes(vec![Outcome { gold: 0, predicted: 0 }; 4], ClassificationMetric::Accuracy);
-        let mut blocks = stored(&base, &[&other]);
-        let mut whole = signed(base.metric(), BTreeMap::new());
-        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &mut whole).unwrap_err();
-        assert!(error.to_string().contains("its true classes are others"), "{error}");
-    }
-
-    fn documents(nats: [f64; 4], tokens: u32) -> Segments {
-        let document = |nats| NatsStatistics::new(nats, tokens, 5).unwrap();
-        Segments::Nats(nats.map(document).to_vec())
-    }
-
-    #[test]
-    fn documents_of_other_lengths_are_refused() {
-        let (base, other) = (documents([1.0; 4], 3), documents([1.0; 4], 4));
-        let mut blocks = stored(&base, &[&other]);
-        let mut whole = signed(base.metric(), BTreeMap::new());
-        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &mut whole).unwrap_err();
-        assert!(error.to_string().contains("its numbers of tokens or words are others"), "{error}");
-    }
-
-    /// ROUGE segments whose references have 4 and 5 words.
-    #[test]
-    fn texts_beside_other_references_are_refused() {
+    fn rows_that_are_not_of_their_segments_are_refused() {
+        let classes = |gold| {
+            Segments::Classes(vec![Outcome { gold, predicted: gold }; 4], ClassificationMetric::Accuracy)
+        };
+        let documents = |tokens| Segments::Nats(vec![NatsStatistics::new(1.0, tokens, 5).unwrap(); 4]);
         let texts = |words| Segments::Texts(vec![vec![5, words, 3, 2, 3]; 4], TextMetric::RougeL);
-        let (base, other) = (texts(4), texts(5));
-        let mut whole = signed(base.metric(), BTreeMap::new());
-        let mut blocks = stored(&base, &[&other]);
-        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &mut whole).unwrap_err();
-        assert!(error.to_string().contains("its references are others"), "{error}");
-    }
-
-    /// Every document costs more without the head: of 16 swaps only two reach the rise, swapping none and swapping all. No resample of 9
-    /// shows a fall, 2 (1 + 0) / 10.
-    #[test]
-    fn nats_are_tested_and_their_rise_is_a_loss() {
-        let (base, worse) = (documents([1.1, 2.3, 0.7, 3.9], 3), documents([1.3, 2.9, 0.9, 4.0], 3));
-        let mut rows = [AblationRow { metric: MetricName::Nats, ..row(1, &base, &worse) }];
-        let mut whole = signed(base.metric(), BTreeMap::from([("self".to_owned(), 1)]));
-        test_rows(&mut rows, &mut stored(&base, &[&worse]), &mut whole).unwrap();
-        assert_eq!((rows[0].p_value, rows[0].p_bootstrap), (Some(0.125), Some(0.2)));
-        assert!((rows[0].score_delta - 1.1 / 12.0).abs() < 1e-6, "{}", rows[0].score_delta);
-        assert!(rows[0].gain() < 0.0);
+        let (right, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
+        for (head, base, stored_variant, variant, expected) in [
+            (3, &right, &right, &right, "row `self:1:3` cannot be tested: there are no statistics of"),
+            (1, &right, &right, &worse, "row `self:1:1` has the score 50, but its segments make 100"),
+            (1, &classes(1), &classes(0), &classes(0), "its true classes are others"),
+            (1, &documents(3), &documents(4), &documents(4), "its numbers of tokens or words are others"),
+            (1, &texts(4), &texts(5), &texts(5), "its references are others"),
+        ] {
+            let mut blocks = stored(base, &[stored_variant]);
+            let mut whole = signed(base.metric(), BTreeMap::new());
+            let error = test_rows(&mut [row(head, base, variant)], &mut blocks, &mut whole).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
     }
 
     /// 640 windows in which the cost of a head persists over eight; documents with equal numbers are independent by definition.
@@ -440,17 +392,13 @@ mod tests {
     #[test]
     fn metrics_survive_the_signature() {
         let f1 = Metric::Classes(ClassificationMetric::F1 { positive: 1 });
-        let matthews = Metric::Classes(ClassificationMetric::Matthews);
-        let rouge = Metric::Texts(TextMetric::RougeL);
-        for metric in [Metric::Bleu, f1, matthews, outcomes([1; 4]).metric(), Metric::Nats, rouge] {
+        for metric in MetricName::ALL.into_iter().filter_map(|name| Metric::of(name, None)).chain([f1]) {
             assert_eq!(metric_of(&measured(metric, BTreeMap::new())).unwrap(), metric);
         }
         for (metric, positive) in [(MetricName::F1, None), (MetricName::Accuracy, Some(1))] {
             let wrong = Measured { metric, positive, families: BTreeMap::new() };
             let message = metric_of(&wrong).unwrap_err().to_string();
-            assert!(message.contains(&format!("`{metric}` with the wrong `positive`")), "{message}");
+            assert!(message.contains("with the wrong `positive`"), "{message}");
         }
-        let empty = Segments::Bleu(vec![BleuStatistics::new(0, 1, [0; 4])]);
-        assert_eq!(empty.metric(), Metric::Bleu);
     }
 }

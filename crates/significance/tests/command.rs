@@ -9,10 +9,11 @@ use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use records::{
     AblationRow, BASE, CorrelationRow, CurveRow, Identity, MetricName, Provenance, Row, RowWriter, Signature,
-    Testing, read_rows,
+    TestedRow, Testing, read_rows,
 };
 use stats::Segments;
 use stats::bleu::BleuStatistics;
+use stats::family::Comparison;
 
 const TESTING: Testing = Testing { resamples: 99, seed: 1, margin_percent: 2.0, block: 1 };
 
@@ -22,34 +23,36 @@ fn translated(worse: u32) -> Segments {
     Segments::Bleu((0..30).map(segment).collect())
 }
 
-/// Writes `results/demo/ablate-one.csv` with two heads, tested.
-fn results(folder: &Path) -> PathBuf {
-    measured(folder, 0, false)
-}
-
-fn measured(folder: &Path, worse: u32, again: bool) -> PathBuf {
-    let path = folder.join("results/demo/ablate-one.csv");
-    let (base, columns) = (translated(0), translated(0).metric().columns());
-    let families = BTreeMap::from([("self".to_owned(), 2)]);
+/// Writes tested results: rows with their segments.
+fn write<R: TestedRow>(
+    (path, again): (&Path, bool),
+    families: &[(&str, usize)],
+    base: &Segments,
+    rows: impl IntoIterator<Item = (R, Segments)>,
+) {
+    let families = families.iter().map(|(name, rows)| ((*name).to_owned(), *rows)).collect();
     let measured = significance::measured(base.metric(), families);
+    let experiment = path.file_stem().unwrap().to_str().unwrap();
     let run = Provenance::collect("cpu", 1, BTreeMap::new());
-    let signature =
-        Signature::new(Identity::new("ablate-one", "demo"), run).tested(measured.clone(), TESTING);
-    let mut writer = RowWriter::open(&path, &signature, again).unwrap();
-    writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
-    for head in [1, 2] {
-        let variant = translated(head as u32 + worse);
-        let [base_score, score] = [&base, &variant].map(|segments| segments.score().unwrap());
-        let row = AblationRow::untested(
-            format!("self:1:{head}").parse().unwrap(),
-            MetricName::Bleu,
-            base_score,
-            score,
-        );
-        let block = significance::block(row.name(), &variant, Some(&base));
+    let signature = Signature::new(Identity::new(experiment, "demo"), run).tested(measured, TESTING);
+    let mut writer = RowWriter::open(path, &signature, again).unwrap();
+    writer.add_base(base.metric().columns(), significance::block(BASE.to_owned(), base, None)).unwrap();
+    for (mut row, variant) in rows {
+        row.record(&Comparison::untested(base.score().unwrap(), variant.score().unwrap()));
+        let block = significance::block(row.name(), &variant, Some(base));
         writer.append(row, Some(block)).unwrap();
     }
     writer.publish(significance::test_rows).unwrap();
+}
+
+/// Writes `results/demo/ablate-one.csv` with two heads.
+fn measured(folder: &Path, worse: u32, again: bool) -> PathBuf {
+    let path = folder.join("results/demo/ablate-one.csv");
+    let row = |head: u32| {
+        let id = format!("self:1:{head}").parse().unwrap();
+        (AblationRow::untested(id, MetricName::Bleu, 0.0, 0.0), translated(head + worse))
+    };
+    write((&path, again), &[("self", 2)], &translated(0), [1, 2].map(row));
     path
 }
 
@@ -62,7 +65,7 @@ fn retest(folder: &Path, arguments: &[&str]) -> Command {
 #[test]
 fn results_are_tested_again_by_subject_by_file_and_all_together() {
     let folder = tempfile::tempdir().unwrap();
-    let path = results(folder.path());
+    let path = measured(folder.path(), 0, false);
     let fresh = fs::read(&path).unwrap();
     let file = "results/demo/ablate-one.csv";
     for target in [&["demo"][..], &[file], &[]] {
@@ -82,28 +85,21 @@ fn results_are_tested_again_by_subject_by_file_and_all_together() {
     }
 }
 
-/// A run with --again was killed between the renames of its complete files; its publishing is finished first.
+/// A run with --again was killed before it renamed its signature; its publishing is finished first.
 #[test]
 fn a_retest_mixes_no_old_and_new_files() {
-    let endings = ["segments.csv.gz", "csv", "json"];
-    for renamed in 0..=3 {
-        let folder = tempfile::tempdir().unwrap();
-        let path = results(folder.path());
-        let files = || endings.map(|ending| fs::read(path.with_extension(ending)).unwrap());
-        let old = files();
-        measured(folder.path(), 1, true);
-        let new = files();
-        assert!(old.iter().zip(&new).all(|(old, new)| old != new));
-        for place in renamed..3 {
-            let [whole, partial] =
-                ["", "partial."].map(|part| path.with_extension(format!("{part}{}", endings[place])));
-            fs::rename(&whole, partial).unwrap();
-            fs::write(whole, &old[place]).unwrap();
-        }
-        retest(folder.path(), &["demo"]).assert().success().stdout(contains("ablate-one.csv: 2 rows"));
-        assert_eq!(files(), new, "{renamed} renames");
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 3);
-    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = measured(folder.path(), 0, false);
+    let files = || ["segments.csv.gz", "csv", "json"].map(|end| fs::read(path.with_extension(end)).unwrap());
+    let old = files();
+    measured(folder.path(), 1, true);
+    let new = files();
+    assert!(old.iter().zip(&new).all(|(old, new)| old != new));
+    fs::rename(path.with_extension("json"), path.with_extension("partial.json")).unwrap();
+    fs::write(path.with_extension("json"), &old[2]).unwrap();
+    retest(folder.path(), &["demo"]).assert().success().stdout(contains("ablate-one.csv: 2 rows"));
+    assert_eq!(files(), new);
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 3);
 }
 
 #[test]
@@ -115,15 +111,15 @@ fn what_cannot_be_tested_is_said_in_one_line() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(refusal(&["demo"]).contains("cannot read `results/demo`: "));
-    let path = results(folder.path());
+    let path = measured(folder.path(), 0, false);
     retest(folder.path(), &["--resamples", "100000"]).assert().code(2);
     retest(folder.path(), &["--margin", "101"]).assert().code(2);
     fs::write(path.with_extension("segments.csv.gz"), "torn").unwrap();
     let message = refusal(&["demo"]);
     assert!(message.contains("ablate-one.segments.csv.gz` was edited"), "{message}");
     assert!(message.lines().all(|line| line.starts_with("error: ")), "{message}");
-    fs::write(path.with_extension("json"), "{}").unwrap();
-    assert!(refusal(&["demo"]).contains("is not the signature of a run"));
+    let missing = refusal(&["results/demo/missing.csv"]);
+    assert!(missing.contains("cannot read `results/demo/missing.csv`"), "{missing}");
 }
 
 #[test]
@@ -131,8 +127,7 @@ fn the_results_of_every_experiment_that_tests_are_meant() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results/demo");
     fs::create_dir_all(&results).unwrap();
-    let tested =
-        ["ablate-all-but-one-selected-on-dev", "prune-and-retrain", "train-gates-all", "joint-search"];
+    let tested = ["ablate-all-but-one-on-dev", "prune-and-retrain", "train-gates-all", "joint-search"];
     let others = ["gate-film", "training", "importance", "ablate-one.partial", "ablate-one.shard-1-of-2"];
     for name in tested.iter().chain(&others) {
         fs::write(results.join(format!("{name}.csv")), "row\n").unwrap();
@@ -143,64 +138,37 @@ fn the_results_of_every_experiment_that_tests_are_meant() {
     assert!(!others.iter().any(|name| said.contains(name)), "{said}");
 }
 
+/// They are passed over, unless they are named.
 #[test]
-fn results_without_statistics_are_passed_over() {
+fn results_without_statistics_are_not_tested() {
     let folder = tempfile::tempdir().unwrap();
-    let path = results(folder.path());
+    let path = measured(folder.path(), 0, false);
     let stored = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
     Signature { measured: None, ..stored }.write(&Signature::path_beside(&path)).unwrap();
     let before = fs::read(&path).unwrap();
     retest(folder.path(), &["demo"]).assert().success().stderr(contains("no statistics of segments"));
+    let message = "`results/demo/ablate-one.csv` has no statistics of segments: --again measures them";
+    retest(folder.path(), &["results/demo/ablate-one.csv"]).assert().code(1).stderr(contains(message));
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
+/// Two curves of two steps, of which the second improves every sentence, on any resample; the full model is not a step to reach. An order
+/// based on the tested segments proves nothing about other segments.
 #[test]
-fn a_file_that_is_not_there_or_not_measured_is_an_error_where_it_is_named() {
+fn steps_say_how_often_the_walk_reaches_them_and_shares_of_the_oracle_are_marked() {
     let folder = tempfile::tempdir().unwrap();
-    let path = results(folder.path());
-    retest(folder.path(), &["results/demo/missing.csv"])
-        .assert()
-        .code(1)
-        .stderr(contains("cannot read `results/demo/missing.csv`"));
-    let stored = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
-    Signature { measured: None, ..stored }.write(&Signature::path_beside(&path)).unwrap();
-    let message = "`results/demo/ablate-one.csv` has no statistics of segments: --again measures them";
-    retest(folder.path(), &["results/demo/ablate-one.csv"]).assert().code(1).stderr(contains(message));
-}
-
-/// Writes curves of two steps, of which the second is better.
-fn curves(folder: &Path) {
-    let path = folder.join("results/demo/iterative-prune.csv");
-    let (base, columns) = (translated(1), translated(1).metric().columns());
-    let measured = significance::measured(base.metric(), BTreeMap::new());
-    let run = Provenance::collect("cpu", 1, BTreeMap::new());
-    let signature =
-        Signature::new(Identity::new("iterative-prune", "demo"), run).tested(measured.clone(), TESTING);
-    let mut writer = RowWriter::open(&path, &signature, false).unwrap();
-    writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
-    for (order, step) in [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)] {
-        let (base_score, variant) = (base.score().unwrap(), translated(u32::from(step == 0)));
-        let row = CurveRow {
-            order: order.parse().unwrap(),
-            step,
-            masked: step,
-            heads: 4,
-            metric: MetricName::Bleu,
-            base_score,
-            score: variant.score().unwrap(),
-            ..CurveRow::default()
-        };
-        let block = significance::block(row.name(), &variant, Some(&base));
-        writer.append(row, Some(block)).unwrap();
+    let path = folder.path().join("results/demo/iterative-prune.csv");
+    let row = |(order, step): (&str, usize)| {
+        let (order, metric) = (order.parse().unwrap(), MetricName::Bleu);
+        let row = CurveRow { order, step, masked: step, heads: 4, metric, ..CurveRow::default() };
+        (row, translated(u32::from(step == 0)))
+    };
+    let rows = [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)].map(row);
+    write((&path, false), &[], &translated(1), rows);
+    for row in read_rows::<CurveRow>(&path).unwrap() {
+        let reached = (row.step == 1).then_some(1.0);
+        assert_eq!((row.reached_dispensable, row.reached_without_loss), (reached, reached), "{}", row.name());
     }
-    writer.publish(significance::test_rows).unwrap();
-}
-
-/// An order based on the tested segments proves nothing about other segments.
-#[test]
-fn shares_of_the_oracle_are_marked() {
-    let folder = tempfile::tempdir().unwrap();
-    curves(folder.path());
     let output = retest(folder.path(), &["demo"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let marked: Vec<(bool, bool)> = text
@@ -211,37 +179,19 @@ fn shares_of_the_oracle_are_marked() {
     assert_eq!(marked, [(false, false), (true, true)], "{text}");
 }
 
-/// Masking one head improves every sentence, on any resample; the full model is not a step to reach.
-#[test]
-fn steps_say_how_often_the_walk_reaches_them() {
-    let folder = tempfile::tempdir().unwrap();
-    curves(folder.path());
-    let rows: Vec<CurveRow> = read_rows(&folder.path().join("results/demo/iterative-prune.csv")).unwrap();
-    for row in rows {
-        let reached = (row.step == 1).then_some(1.0);
-        assert_eq!((row.reached_dispensable, row.reached_without_loss), (reached, reached), "{}", row.name());
-    }
-}
-
-fn untested(attention: &str) -> CorrelationRow {
-    CorrelationRow { attention: attention.parse().unwrap(), ..CorrelationRow::default() }
-}
-
 /// Writes a comparison of the sweep with itself, as if there were two splits.
 fn comparison(path: &Path) {
     let mut identity = Identity::new("cross-domain", "demo");
-    for (name, value) in
-        [("first_file", "ablate-one.csv"), ("second_file", "ablate-one.csv"), ("against", "")]
-    {
+    let own = "ablate-one.csv";
+    for (name, value) in [("first_file", own), ("second_file", own), ("against", "")] {
         identity.arguments.insert(name.to_owned(), value.into());
     }
-    let signature = Signature {
-        testing: Some(TESTING),
-        ..Signature::new(identity, Provenance::collect("cpu", 1, BTreeMap::new()))
-    };
+    let run = Provenance::collect("cpu", 1, BTreeMap::new());
+    let signature = Signature { testing: Some(TESTING), ..Signature::new(identity, run) };
     let mut writer = RowWriter::open(path, &signature, false).unwrap();
     for attention in ["all", "self"] {
-        writer.append(untested(attention), None).unwrap();
+        let attention = attention.parse().unwrap();
+        writer.append(CorrelationRow { attention, ..CorrelationRow::default() }, None).unwrap();
     }
     writer.finish().unwrap();
 }
@@ -249,7 +199,7 @@ fn comparison(path: &Path) {
 #[test]
 fn a_comparison_is_tested_again_beside_its_sweeps_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let beside = results(folder.path()).with_file_name("cross-domain-a-b.csv");
+    let beside = measured(folder.path(), 0, false).with_file_name("cross-domain-a-b.csv");
     comparison(&beside);
     retest(folder.path(), &["results/demo/cross-domain-a-b.csv"]).assert().success();
     let rows: Vec<CorrelationRow> = read_rows(&beside).unwrap();
@@ -257,8 +207,6 @@ fn a_comparison_is_tested_again_beside_its_sweeps_alone() {
 
     comparison(&folder.path().join("elsewhere/c.csv"));
     let message = "`elsewhere/c.csv` compares `ablate-one.csv`, which is not beside it";
-    retest(folder.path(), &["elsewhere/c.csv"])
-        .assert()
-        .code(1)
-        .stderr(contains(message).and(contains("cannot read").not()));
+    let refused = retest(folder.path(), &["elsewhere/c.csv"]).assert().code(1);
+    refused.stderr(contains(message).and(contains("cannot read").not()));
 }

@@ -244,11 +244,10 @@ mod tests {
     /// extends 1.96 · 2 to either side. Compared with a control that loses 5 points, the loss is 5.
     #[test]
     fn an_area_is_the_mean_over_the_steps() {
-        let (base, none, twenty, ten, five) =
-            (without(0..0), without(0..0), without(0..20), without(0..10), without(0..5));
+        let [none, twenty, ten, five] = [0, 20, 10, 5].map(|wrong| without(0..wrong));
         let controlled = Curve { control: Some(&five), ..curve([&none, &twenty]) };
         let curves = vec![curve([&none, &twenty]), curve([&ten, &ten]), curve([&none, &none]), controlled];
-        let areas = Areas::new(vec![(&base, curves)], TESTING).unwrap();
+        let areas = Areas::new(vec![(&none, curves)], TESTING).unwrap();
         let first = areas.difference(&[0], &[], 0..2);
         let Interval { low, high } = first.interval.unwrap();
         assert!((first.value + 10.0).abs() < 1e-9 && (low + 13.9).abs() < 0.6 && (high + 6.1).abs() < 0.6);
@@ -265,10 +264,9 @@ mod tests {
     /// step what it loses at the other, no swap makes a difference.
     #[test]
     fn a_segment_changes_sides_in_all_steps_together() {
-        let (base, two, one) = (without(0..0), without(0..2), without(2..3));
-        let both = without(0..3);
-        let curves =
-            vec![curve([&base, &base]), curve([&both, &one]), curve([&two, &base]), curve([&base, &two])];
+        let [base, two, one, all] = [0..0, 0..2, 2..3, 0..3].map(without);
+        let steps = [[&base, &base], [&all, &one], [&two, &base], [&base, &two]];
+        let curves = Vec::from(steps.map(curve));
         let areas = Areas::new(vec![(&base, curves)], TESTING).unwrap();
         assert_eq!(areas.difference(&[1], &[0], 0..2).p_value, Some(0.25));
         assert_eq!(areas.difference(&[2], &[3], 0..2).p_value, Some(1.0));
@@ -277,11 +275,8 @@ mod tests {
         let at = |curve, step| Side { curves: std::slice::from_ref(curve), steps: step..step + 1 };
         let [loss, gain] = [areas.between(at(&2, 0), at(&0, 1)), areas.between(at(&2, 0), at(&1, 1))];
         assert!((loss.value + 2.0).abs() < 1e-9 && (gain.value + 1.0).abs() < 1e-9, "{loss:?}, {gain:?}");
-        assert_eq!(
-            (loss.p_value, gain.p_value),
-            (Some(0.5), Some(1.0)),
-            "three segments, two of which change one way"
-        );
+        // three segments, two of which change one way
+        assert_eq!((loss.p_value, gain.p_value), (Some(0.5), Some(1.0)));
     }
 
     /// With runs that lose 10 and 20, segments lose 0.15 on average with variance 0.1025: 1.96 · √10.25 = 6.3 to either side. Six runs,
@@ -335,20 +330,14 @@ mod tests {
         for seed in 0..400 {
             let mut lots = ChaCha8Rng::seed_from_u64(seed);
             let base = documents(40, || 20.0);
-            let shift = |n| match n {
-                0 | 1 => 0.0,
-                2..12 => 0.5 * normal(&mut lots),
-                _ => 1.5,
-            };
-            let shifts: Vec<f64> = (0..13).map(shift).collect();
+            let mut shifts = [&[0.0; 2][..], &[0.5; 10], &[1.5]].concat();
+            shifts[2..12].iter_mut().for_each(|shift| *shift *= normal(&mut lots));
             let mut steps = Vec::new();
             for shift in shifts {
                 let noise: Vec<f64> = (0..40).map(|_| shift + normal(&mut lots)).collect();
                 for size in [1.0, 2.0] {
-                    let mut noise = noise.iter();
-                    steps.push(documents(40, || {
-                        20.0 + size * noise.next().unwrap() + 0.3 * normal(&mut lots)
-                    }));
+                    let mut own = noise.iter().map(|noise| 20.0 + size * noise);
+                    steps.push(documents(40, || own.next().unwrap() + 0.3 * normal(&mut lots)));
                 }
             }
             let curves = steps.chunks(2).map(curve).collect();
@@ -359,10 +348,8 @@ mod tests {
             of_draws += usize::from(p(0, &draws) < 0.05);
             shifted += usize::from(p(12, &draws) < 0.05);
         }
-        let most = 0.05 + 2.0 * f64::sqrt(0.05 * 0.95 / 400.0);
-        for alarms in [alarms, of_draws].map(|alarms| f64::from(u16::try_from(alarms).unwrap()) / 400.0) {
-            assert!(alarms <= most, "{alarms}");
-        }
+        let most = 400.0 * 0.05 + 2.0 * f64::sqrt(400.0 * 0.05 * 0.95);
+        assert!(alarms.max(of_draws) as f64 <= most, "{alarms}, {of_draws} of 400");
         assert!(alarms > 8 && of_draws > 0 && shifted > 360, "{alarms}, {of_draws}, {shifted} of 400");
     }
 }

@@ -211,75 +211,21 @@ fn count(value: i64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Segments, assert_close};
-
-    fn corpus(segments: Vec<BleuStatistics>) -> f64 {
-        Segments::Bleu(segments).score().unwrap()
-    }
-
-    /// - "the" matches once, since the reference has it once: 5 of 6 words. "the cat", "cat sat", "sat on" (3 of 5), "the cat sat", "cat
-    ///   sat on" (2 of 4) and "the cat sat on" (1 of 3) match. 5/6 * 3/5 * 2/4 * 1/3 = 1/12.
-    /// - All n-grams match, but the hypothesis has 4 words instead of 5: exp(1 - 5/4).
-    /// - 3/4 * 2/3 * 1/2, and half a match for the missing 4-gram (0 of 1): 1/8.
-    #[test]
-    fn score_is_the_geometric_mean_of_the_precisions_with_a_brevity_penalty() {
-        for (hypothesis, reference, expected) in [
-            ("the cat sat on the mat", "the cat sat on a mat", (1.0_f64 / 12.0).powf(0.25)),
-            ("a b c d", "a b c d e", (-0.25_f64).exp()),
-            ("a b c d", "a b c e", 0.125_f64.powf(0.25)),
-            ("a b c d", "e f g h", 0.0),
-            ("", "e f g h", 0.0),
-            ("", "", 0.0),
-        ] {
-            assert_close(corpus(vec![Bleu::new().segment(hypothesis, reference)]), 100.0 * expected, 1e-12);
-        }
-    }
 
     /// Stored statistics leave out the totals, which follow from the segment's length.
     #[test]
     fn totals_follow_from_the_length() {
         for text in ["", "one", "two words", "now three words", "a b c d e f g"] {
-            let segment = Bleu::new().segment(text, "a b c d");
-            let rebuilt =
-                BleuStatistics::new(segment.hypothesis_length, segment.reference_length, segment.correct);
-            assert_eq!(rebuilt, segment, "{text:?}");
+            let own = Bleu::new().segment(text, "a b c d");
+            let rebuilt = BleuStatistics::new(own.hypothesis_length, own.reference_length, own.correct);
+            assert_eq!(rebuilt, own, "{text:?}");
         }
     }
-
-    #[test]
-    fn sum_of_segments_scores_as_the_corpus() {
-        let hypotheses = ["The cat, it sat.", "A dog barks at 3.5 cats", "", "no match"].map(str::to_owned);
-        let references =
-            ["The cat, she sat.", "A dog barked at 3.5 cats.", "silence", "else"].map(str::to_owned);
-        let pairs = hypotheses.iter().zip(&references);
-        let segments = pairs.map(|(left, right)| Bleu::new().segment(left, right)).collect();
-        let expected = sacrebleu_rs::Bleu::default().corpus_score(&hypotheses, &[references.to_vec()]);
-        assert!(expected.score > 10.0, "the example should have n-grams of every order in common");
-        assert_eq!(corpus(segments), expected.score);
-    }
-
-    /// `[sacrebleu.BLEU(tokenize=name).corpus_score(["我爱北京天安门。", "他有3.5元-1,000本书, OK."],
-    /// [["我爱天安门广场。", "他有3.5元，1,000本书，OK."]]).score for name in ("13a", "intl", "zh", "char", "none")]`
-    #[test]
-    fn chinese_scores_as_in_sacrebleu() {
-        let pairs = [
-            ("我爱北京天安门。", "我爱天安门广场。"),
-            ("他有3.5元-1,000本书, OK.", "他有3.5元，1,000本书，OK."),
-        ];
-        for (tokenizer, expected) in BleuTokenizer::ALL.into_iter().zip(CHINESE) {
-            let bleu = Bleu::of(tokenizer);
-            let segments = pairs.iter().map(|(own, other)| bleu.segment(own, other)).collect();
-            assert_close(corpus(segments), expected, 1e-9);
-        }
-    }
-    const CHINESE: [f64; 5] =
-        [15.106876986783844, 18.149488227886927, 27.307497700789813, 56.05302184975322, 0.0];
 
     /// As printed by sacreBLEU 2.6.0, apart from the number of bootstrap resamples.
     #[test]
     fn signature_names_case_tokenizer_and_smoothing() {
         assert_eq!(Bleu::new().signature(), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
-        assert!(Bleu::pretokenized().signature().contains("|tok:none|"));
         for (tokenizer, name) in BleuTokenizer::ALL.into_iter().zip(BleuTokenizer::NAMES) {
             assert!(Bleu::of(tokenizer).signature().contains(&format!("|tok:{name}|")), "{name}");
             assert_eq!(BleuTokenizer::named(name), Some(tokenizer));

@@ -275,4 +275,4 @@ pub(crate) fn draw_blocks(segments: usize, testing: Testing, stream: u64) -> imp
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -77,13 +77,14 @@ mod tests {
     /// Segments of equal length have n - 1 degrees of freedom. The changes 1 to 5 nats over 2 tokens each have the mean 1.5 nats per token
     /// and the standard error √(2.5 / 5) / 2.
     #[test]
-    fn segments_of_one_length_give_students_t() {
+    fn five_segments_of_one_length_give_students_t_and_fewer_with_tokens_none() {
         let found = ClusteredMean::new(&[1.0, 2.0, 3.0, 4.0, 5.0].map(|change| (change, 2.0))).unwrap();
         assert_close(found.difference, 1.5, 1e-12);
         assert_close(found.error, 0.5_f64.sqrt() / 2.0, 1e-12);
         assert_close(found.degrees_of_freedom, 4.0, 1e-12);
         // the 0.975 quantile of t with 4 degrees of freedom is 2.776445
         assert_close(found.interval(0.05).unwrap().high, 1.5 + 2.776_445 * found.error, 1e-6);
+        assert!(ClusteredMean::new(&[(1.0, 2.0), (2.0, 2.0), (1.5, 2.0), (0.5, 2.0), (0.0, 0.0)]).is_none());
     }
 
     /// Degrees of freedom by brute force: the regression of single tokens on a constant, whose residuals are (I - J / n) ε, with the
@@ -106,20 +107,6 @@ mod tests {
         let squares: f64 =
             vectors.iter().flat_map(|one| vectors.iter().map(move |other| dot(one, other).powi(2))).sum();
         trace * trace / squares
-    }
-
-    #[test]
-    fn long_documents_leave_few_degrees_of_freedom() {
-        let lengths = [480, 450, 430, 12, 10, 9, 11, 8, 10, 10];
-        let segments: Vec<(f64, f64)> = lengths.iter().map(|&own| (0.1, own as f64)).collect();
-        let found = ClusteredMean::new(&segments).unwrap().degrees_of_freedom;
-        assert!((1.8..3.0).contains(&found), "{found}");
-        assert_close(found, brute_force(&lengths), 1e-9);
-    }
-
-    #[test]
-    fn fewer_than_five_segments_with_tokens_give_none() {
-        assert!(ClusteredMean::new(&[(1.0, 2.0), (2.0, 2.0), (1.5, 2.0), (0.5, 2.0), (0.0, 0.0)]).is_none());
     }
 
     proptest! {

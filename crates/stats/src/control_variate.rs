@@ -161,10 +161,8 @@ mod tests {
         assert_eq!(found.correlation, None);
         assert_eq!(Estimate::new(&sample, &[sampled(0.0, 0.0); 9]).unwrap().effect, found.effect);
         assert_eq!(Estimate::new(&sample[..2], &[]), None);
-    }
 
-    #[test]
-    fn effects_are_shares_of_sizes() {
+        // effects are shares of sizes
         let own = |effect, size| Sampled { effect, predicted: 0.0, size };
         let found = Estimate::new(&[own(2.0, 1.0), own(4.0, 2.0), own(9.0, 3.0)], &[]).unwrap();
         assert_close(found.effect, 2.5, 1e-12);

@@ -347,7 +347,6 @@ fn pseudo_values(base: &Counted, variant: &Variant, places: &[usize]) -> Vec<f64
 mod tests {
     use super::*;
     use crate::assert_close;
-    use crate::bleu::BleuStatistics;
     use crate::classification::Outcome;
     use crate::nats::NatsStatistics;
     use crate::proportion::tango;
@@ -364,6 +363,15 @@ mod tests {
         Segments::Classes(right.map(outcome).collect(), ClassificationMetric::Accuracy)
     }
 
+    /// Looks at independent segments without predictions.
+    fn looked<'a>(
+        (base, variant): (&'a Segments, &'a Segments),
+        order: &'a [usize],
+        looks: &'a [usize],
+    ) -> Looked<'a> {
+        Looked { base, variant, predicted: None, order, looks, clusters: &[] }
+    }
+
     /// 40 of 80 documents of two tokens, which cost 0.2 or 0.4 nats: a single look has a plain interval at its share of the information.
     #[test]
     fn segments_outside_the_sample_do_not_count() {
@@ -371,16 +379,8 @@ mod tests {
         let cost = |place: usize| if place.is_multiple_of(2) { 0.2 } else { 0.4 };
         let sample: Vec<usize> = order[..40].to_vec();
         let base = nats((0..80).map(|_| 5.0));
-        let variant =
-            nats((0..80).map(|place| if sample.contains(&place) { 5.0 + cost(place) } else { 5.0 }));
-        let looked = Looked {
-            base: &base,
-            variant: &variant,
-            predicted: None,
-            order: &order,
-            looks: &[40],
-            clusters: &[],
-        };
+        let variant = nats((0..80).map(|n| if sample.contains(&n) { 5.0 + cost(n) } else { 5.0 }));
+        let looked = looked((&base, &variant), &order, &[40]);
         let Found { comparison, correlation } = looked.estimate(Spending::Pocock, TESTING, 0.02).unwrap();
         let mean = sample.iter().map(|&place| cost(place)).sum::<f64>() / 80.0;
         assert_close(comparison.delta, mean, 1e-6);
@@ -402,17 +402,9 @@ mod tests {
 
     #[test]
     fn all_segments_give_the_plain_test() {
-        let (base, variant) =
-            (nats((0..60).map(|_| 5.0)), nats((0..60).map(|place| 5.0 + f64::from(place % 7) / 10.0)));
+        let [base, variant] = [0.0, 0.1].map(|cost| nats((0..60).map(|n| 5.0 + f64::from(n % 7) * cost)));
         let order = sampling_order(60, 3);
-        let looked = Looked {
-            base: &base,
-            variant: &variant,
-            predicted: None,
-            order: &order,
-            looks: &[48, 60],
-            clusters: &[],
-        };
+        let looked = looked((&base, &variant), &order, &[48, 60]);
         let found = looked.estimate(Spending::ObrienFleming, TESTING, 0.02).unwrap().comparison;
         let plain = test_family(&base, &[&variant], TESTING, 0.02).unwrap()[0];
         assert_eq!((found.interval, found.delta), (plain.interval, plain.delta));
@@ -425,14 +417,7 @@ mod tests {
         let order = sampling_order(200, 3);
         let base = accuracy((0..200).map(|_| true));
         let variant = accuracy((0..200).map(|place| !order[..3].contains(&place)));
-        let looked = Looked {
-            base: &base,
-            variant: &variant,
-            predicted: None,
-            order: &order,
-            looks: &[100],
-            clusters: &[],
-        };
+        let looked = looked((&base, &variant), &order, &[100]);
         let found = looked.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap().comparison;
         let critical = critical_values(Spending::ObrienFleming, &[0.5])[0];
         let expected = tango_within(critical, [3, 0], 100);
@@ -446,19 +431,14 @@ mod tests {
         let found = found.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap();
         assert_close(found.comparison.delta, -1.5, 1e-12);
         assert_close(found.correlation.unwrap(), 1.0, 1e-12);
+        // share of information: three predicted changes of 200, no unpredicted one in 100, and half a segment added to each
+        let (rest, predicted) = (0.5 / 100.0, 3.5 / 200.0 / 200.0);
+        let share = (rest / 200.0 + predicted) / (rest / 100.0 + predicted);
+        let critical = critical_values(Spending::ObrienFleming, &[share])[0];
         // MOVER of three lost of 200 and no others of 100
-        let critical = critical_values(Spending::ObrienFleming, &[found_share()])[0];
-        let [predicted, rest] =
-            [([3, 0], 200), ([0, 0], 100)].map(|(counts, of)| tango_within(critical, counts, of));
+        let [predicted, rest] = [(3, 200), (0, 100)].map(|(lost, of)| tango_within(critical, [lost, 0], of));
         let reach = ((-0.015 - predicted.low).powi(2) + rest.low.powi(2)).sqrt();
         assert_close(found.comparison.interval.unwrap().low, -1.5 - 100.0 * reach, 1e-9);
-    }
-
-    /// Returns the share of information in half of the segments: three predicted changes of 200 and no unpredicted one in 100, with half a
-    /// segment added to each count.
-    fn found_share() -> f64 {
-        let (rest, predicted) = (0.5 / 100.0, 3.5 / 200.0 / 200.0);
-        (rest / 200.0 + predicted) / (rest / 100.0 + predicted)
     }
 
     /// 25 of 500 sampled segments are predicted to change, but none does: the sample cannot show that none of 2,000 does.
@@ -472,47 +452,17 @@ mod tests {
             };
             Segments::Classes((0..2_000).map(outcome).collect(), ClassificationMetric::F1 { positive: 1 })
         };
-        let positives: Vec<usize> =
-            order[..500].iter().copied().filter(|place| place % 2 == 1).take(25).collect();
+        let positives: Vec<usize> = order[..500].iter().copied().filter(|n| n % 2 == 1).take(25).collect();
         let (base, predicted) = (f1(&[]), Predictions::Outcomes(f1(&positives)));
         let found = |predicted: Option<&Predictions>, looks: &[usize]| {
-            let looked =
-                Looked { base: &base, variant: &base, predicted, order: &order, looks, clusters: &[] };
-            let found = looked.estimate(Spending::Pocock, TESTING, 2.0).unwrap();
-            found.comparison.interval.unwrap()
+            let looked = Looked { predicted, ..looked((&base, &base), &order, looks) };
+            looked.estimate(Spending::Pocock, TESTING, 2.0).unwrap().comparison.interval.unwrap()
         };
         let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500]));
         assert!(alone.low < -0.3 && helped.low <= alone.low + 1e-9, "{helped:?} {alone:?}");
         // once all segments are measured, predictions do not count
         let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500, 2_000]));
         assert_close(helped.low, alone.low, 0.05);
-    }
-
-    /// Pseudo-values of a mean are its terms; for BLEU their mean is the difference of the scores, up to a bias of order 1/n.
-    #[test]
-    fn pseudo_values_average_to_the_difference() {
-        let segment = |place: u32, lost: u32| {
-            let long = 9 + place % 5;
-            BleuStatistics::new(long, long, [long - lost, long - 1 - lost, long - 2 - lost, long - 3 - lost])
-        };
-        let order = sampling_order(90, 3);
-        let base = Segments::Bleu((0..90).map(|place| segment(place, 1)).collect());
-        let variant = Segments::Bleu((0..90).map(|place| segment(place, 1 + place % 3)).collect());
-        let looked = Looked {
-            base: &base,
-            variant: &variant,
-            predicted: None,
-            order: &order,
-            looks: &[89],
-            clusters: &[],
-        };
-        let found = looked.estimate(Spending::Pocock, TESTING, 1.0).unwrap().comparison;
-        let delta = variant.score().unwrap() - base.score().unwrap();
-        assert!((found.delta - delta).abs() < 0.5, "{} instead of {delta}", found.delta);
-        let plain = test_family(&base, &[&variant], Testing { resamples: 2_000, ..TESTING }, 1.0).unwrap()[0];
-        let [own, plain] =
-            [found.interval.unwrap(), plain.interval.unwrap()].map(|ends| ends.high - ends.low);
-        assert!(own > 0.9 * plain && own < 1.4 * plain, "{own} instead of {plain}");
     }
 
     /// Twelve texts of five segments with equal costs within each text have the interval of 12 numbers.
@@ -522,8 +472,7 @@ mod tests {
         let base = nats((0..60).map(|_| 5.0));
         let variant = nats((0..60).map(|place| 5.0 + f64::from(place / 5 * 5 % 12) / 10.0));
         let width = |clusters: &[usize], looks: &[usize]| {
-            let looked =
-                Looked { base: &base, variant: &variant, predicted: None, order: &order, looks, clusters };
+            let looked = Looked { clusters, ..looked((&base, &variant), &order, looks) };
             let ends = looked.estimate(Spending::Pocock, TESTING, 0.02).unwrap().comparison.interval.unwrap();
             ends.high - ends.low
         };

@@ -41,37 +41,18 @@ mod tests {
     use crate::assert_close;
     use proptest::prelude::*;
 
-    /// All 12 on one side: 2 / 2^12. 1 of 4: 2 (1 + 4) / 2^4. 2 of 7: 2 (1 + 7 + 21) / 2^7.
+    /// 2 of 7: (2 (1 + 7) + 21) / 2^7. References for many segments: the sum as an exact fraction in Python. Twice the tail of an even split
+    /// counts its middle twice; with one more segment on one side each tail is one half.
     #[test]
-    fn p_is_twice_the_smaller_tail_of_a_fair_coin() {
-        assert_close(exact(12, 0), 2.0 / 4096.0, 1e-12);
-        assert_close(exact(1, 3), 10.0 / 16.0, 1e-12);
-        assert_close(exact(5, 2), 58.0 / 128.0, 1e-12);
-    }
-
-    /// All 12 on one side: 1 / 2^12. 1 of 4: (2 * 1 + 4) / 2^4. 2 of 7: (2 (1 + 7) + 21) / 2^7.
-    #[test]
-    fn mid_p_counts_half_of_what_was_observed() {
-        assert_close(mid_p(12, 0), 1.0 / 4096.0, 1e-12);
-        assert_close(mid_p(1, 3), 6.0 / 16.0, 1e-12);
+    fn p_is_twice_the_smaller_tail_and_mid_p_counts_half_of_what_was_observed() {
+        assert_close(exact(200, 260), 0.005_883_922_473_103_979, 1e-12);
+        assert_close(exact(5100, 5000), 0.324_581_546_331_393_9, 1e-10);
         assert_close(mid_p(5, 2), 37.0 / 128.0, 1e-12);
         assert_eq!((mid_p(0, 0), mid_p(7, 7)), (1.0, 1.0));
         assert_close(mid_p(1, 0), 0.5, 1e-12);
-    }
-
-    /// Twice the tail of an even split counts its middle twice; with one more segment on one side each tail is one half.
-    #[test]
-    fn the_most_even_split_has_p_one() {
         for count in [0, 1, 2, 500] {
             assert_eq!((exact(count, count), exact(count, count + 1)), (1.0, 1.0), "{count}");
         }
-    }
-
-    /// References: the sum as an exact fraction in Python.
-    #[test]
-    fn many_examples_keep_their_digits() {
-        assert_close(exact(200, 260), 0.005_883_922_473_103_979, 1e-12);
-        assert_close(exact(5100, 5000), 0.324_581_546_331_393_9, 1e-10);
     }
 
     proptest! {

@@ -33,22 +33,19 @@ mod tests {
     use super::*;
     use crate::assert_close;
 
-    /// Both sets are 2 of 5: an overlap of 2 has 1 of C(5, 2) = 10 sets, at least 1 has 1 - C(3, 2) / 10.
+    /// Both sets are 2 of 5: an overlap of 2 has 1 of C(5, 2) = 10 sets, at least 1 has 1 - C(3, 2) / 10. One of 2 and one of 3: both
+    /// overlap with 1/2 · 1/3 = 1/6, neither with 1/2 · 2/3 = 1/3.
     #[test]
-    fn one_group_is_hypergeometric() {
-        for (found, p) in [(2, 0.1), (1, 0.7), (0, 1.0), (3, 0.0)] {
-            let (expected, chance) = by_chance(&[(5, 2)], found);
-            assert_close(expected, 0.8, 1e-12);
-            assert_close(chance, p, 1e-12);
-        }
-    }
-
-    /// One of 2 and one of 3: both overlap with 1/2 · 1/3 = 1/6, neither with 1/2 · 2/3 = 1/3.
-    #[test]
-    fn groups_are_independent() {
-        for (found, p) in [(2, 1.0 / 6.0), (1, 2.0 / 3.0)] {
-            let (expected, chance) = by_chance(&[(2, 1), (3, 1)], found);
-            assert_close(expected, 0.5 + 1.0 / 3.0, 1e-12);
+    fn groups_are_hypergeometric_and_independent() {
+        for (groups, mean, found, p) in [
+            (&[(5, 2)][..], 0.8, 2, 0.1),
+            (&[(5, 2)], 0.8, 1, 0.7),
+            (&[(5, 2)], 0.8, 3, 0.0),
+            (&[(2, 1), (3, 1)], 0.5 + 1.0 / 3.0, 2, 1.0 / 6.0),
+            (&[(2, 1), (3, 1)], 0.5 + 1.0 / 3.0, 1, 2.0 / 3.0),
+        ] {
+            let (expected, chance) = by_chance(groups, found);
+            assert_close(expected, mean, 1e-12);
             assert_close(chance, p, 1e-12);
         }
     }

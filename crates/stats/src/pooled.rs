@@ -113,6 +113,7 @@ mod tests {
     use super::*;
     use crate::assert_close;
     use crate::means::{MeanMetric, test_scores};
+    use crate::proportion::tango;
 
     fn scores(values: &[f64]) -> Segments {
         Segments::Means(values.iter().map(|&value| Mean::of(value)).collect(), MeanMetric::Score)
@@ -121,28 +122,26 @@ mod tests {
     const TESTING: Testing = Testing { resamples: 999, seed: 1, block: 1 };
 
     fn pooled(pairs: &[[Segments; 2]]) -> Comparison {
-        let compared: Vec<Vec<Comparison>> =
-            pairs.iter().map(|[base, own]| test_scores(base, &[own], TESTING, 0.0).unwrap()).collect();
-        let tasks: Vec<Task<'_>> = (pairs.iter().zip(&compared))
-            .map(|([base, own], compared)| Task { base, variants: vec![own], compared })
-            .collect();
-        test(&tasks, TESTING).unwrap()[0]
+        let alone = |[base, own]: &[Segments; 2]| test_scores(base, &[own], TESTING, 0.0).unwrap();
+        let compared: Vec<Vec<Comparison>> = pairs.iter().map(alone).collect();
+        let both = pairs.iter().zip(&compared);
+        let tasks = both.map(|([base, own], compared)| Task { base, variants: vec![own], compared });
+        test(&tasks.collect::<Vec<_>>(), TESTING).unwrap()[0]
     }
 
     /// Means 1/2 and 1/4 give 3/8 although one task has twice as many documents; 3/4 and 1/4 give 1/2. Either swap of the single changed
-    /// document is as large: p is 1.
+    /// document is as large: p is 1. The interval is MOVER's of both tasks' intervals, which contains all resamples.
     #[test]
     fn tasks_count_the_same_whatever_their_size() {
-        let found = pooled(&[
-            [scores(&[1.0, 1.0, 0.0, 0.0]), scores(&[1.0, 1.0, 1.0, 0.0])],
-            [
-                scores(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
-                scores(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
-            ],
-        ]);
+        let same = scores(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        let gained = [scores(&[1.0, 1.0, 0.0, 0.0]), scores(&[1.0, 1.0, 1.0, 0.0])];
+        let found = pooled(&[gained, [same.clone(), same]]);
         assert_close(found.base, 0.375, 1e-15);
         assert_close(found.delta, 0.125, 1e-15);
         assert_eq!(found.p_value, Some(1.0));
+        let ([gained, same], ends) = ([tango(0, 1, 4), tango(0, 0, 8)], found.interval.unwrap());
+        assert_close(ends.low, 0.125 - (0.25 - gained.low).hypot(same.low) / 2.0, 1e-12);
+        assert_close(ends.high, 0.125 + (gained.high - 0.25).hypot(same.high) / 2.0, 1e-12);
     }
 
     /// Three documents gain 1 each in a task of 4, weight 1/8, and three lose 1 each in one of 12, weight 1/24. Observed is 3/8 - 3/24 =

@@ -80,19 +80,17 @@ mod tests {
 
     /// One of 100 segments changes: half of the swapped differences are +1 point, half -1. With a reach of 2 both satisfy a margin above 3,
     /// only the better one a margin above 1, and none a smaller margin. A single change tells nothing about larger test sets.
+    ///
+    /// 100 changes in 10,000 segments: the difference is normal with a standard deviation of 10 segments, 0.1 points. The share above
+    /// -0.0842 points is 0.80, which needs the given number of segments.
     #[test]
-    fn one_change_gives_all_half_or_nothing() {
+    fn one_change_gives_all_half_or_nothing_and_many_the_normal_share() {
         let [base, variant] = sides(1, 100);
         let found = |margin| power(&base, &variant, (2.0, margin), TESTING).unwrap();
         assert_eq!((found(3.1).power, found(0.9).power), (1.0, 0.0));
         assert!((found(1.5).power - 0.5).abs() < 0.06, "{:?}", found(1.5));
         assert_eq!(found(1.5).segments, None);
-    }
 
-    /// 100 changes in 10,000 segments: the difference is normal with a standard deviation of 10 segments, 0.1 points. The share above
-    /// -0.0842 points is 0.80, which needs the given number of segments.
-    #[test]
-    fn many_changes_give_the_normal_share() {
         let [base, variant] = sides(100, 10_000);
         let found = power(&base, &variant, (0.2, 0.2842), TESTING).unwrap();
         assert!((found.power - 0.8).abs() < 0.05, "{found:?}");

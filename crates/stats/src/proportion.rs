@@ -85,13 +85,11 @@ fn upper_end(z: f64, lost: f64, gained: f64, examples: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assert_close;
     use proptest::prelude::*;
 
-    fn assert_close(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 1e-12, "{found} instead of {expected}");
-    }
-
-    /// The ends p are z standard errors of p from the observed share: |x / n - p| = z sqrt(p (1 - p) / n).
+    /// The ends p are z standard errors of p from the observed share: |x / n - p| = z sqrt(p (1 - p) / n). Without a failure the upper end
+    /// is 1 and the lower one n / (n + z²).
     #[test]
     fn the_observed_share_is_z_standard_errors_from_both_ends() {
         for (successes, trials) in [(8, 10), (1, 7), (66, 1000)] {
@@ -100,41 +98,37 @@ mod tests {
             assert!(low < share && share < high);
             for end in [low, high] {
                 let error = (end * (1.0 - end) / trials as f64).sqrt();
-                assert_close((share - end).abs(), Z * error);
+                assert_close((share - end).abs(), Z * error, 1e-12);
             }
         }
+        let (all, none) = (wilson(10, 10), wilson(0, 10));
+        let outer = Z * Z / (10.0 + Z * Z);
+        for (end, expected) in [(all.low, 1.0 - outer), (none.high, outer), (all.high, 1.0), (none.low, 0.0)]
+        {
+            assert_close(end, expected, 1e-12);
+        }
+        assert_eq!(wilson(0, 0), Interval { low: 0.0, high: 1.0 });
     }
 
-    /// Of 21 children 1 has airway hyper-responsiveness only before a transplantation, 7 only after it: Fagerland, Lydersen and Laake
-    /// (2014), *Recommended Tests and Confidence Intervals for Paired Binomial Proportions*, Statistics in Medicine 33, 2850-2875, Table
-    /// VI.
+    /// 1 of 21 children responds only before a transplantation, 7 only after it: Fagerland, Lydersen and Laake (2014), *Recommended Tests
+    /// and Confidence Intervals for Paired Binomial Proportions*, Statistics in Medicine 33, 2850-2875, Table VI. Without a change, q = 0
+    /// at the upper end and d at the lower one, so d is z standard errors sqrt(d (1 - d) / n) from 0. 0 is inside if McNemar's
+    /// test does not reject: 25 and 12 differ by 2.137 errors, 25 and 13 by 1.947, for any number of segments.
     #[test]
-    fn differences_have_the_published_interval() {
+    fn differences_have_the_published_interval_with_wilsons_and_mcnemars_as_limits() {
         let Interval { low, high } = tango(7, 1, 21);
         assert!((low + 0.517).abs() < 5e-4 && (high + 0.026).abs() < 5e-4, "{low} to {high}");
-    }
-
-    /// q = 0 at the upper end and d at the lower one, so d is z standard errors sqrt(d (1 - d) / n) from 0.
-    #[test]
-    fn no_change_leaves_what_a_share_of_none_leaves() {
         for examples in [1, 6, 408, 9815] {
             let Interval { low, high } = tango(0, 0, examples);
-            assert_close(high, wilson(0, examples).high);
+            assert_close(high, wilson(0, examples).high, 1e-12);
             assert_eq!(low, -high);
         }
-    }
-
-    /// 0 is inside if McNemar's statistic (b - c) / sqrt(b + c) is at most z: 25 and 12 differ by 2.137 errors, 25 and 13 by 1.947, for any
-    /// number of segments.
-    #[test]
-    fn zero_is_outside_where_mcnemars_test_rejects() {
         for examples in [38, 100, 5000] {
             assert!(tango(12, 25, examples).low > 0.0 && tango(13, 25, examples).low < 0.0);
         }
     }
 
-    /// Returns the probability that a loss looks smaller than it is, by summing over all outcomes: each segment is lost and gained with
-    /// these probabilities.
+    /// Returns the probability that a loss looks smaller than it is, summed over all outcomes of segments that are lost or gained.
     fn error(examples: usize, [lost, gained]: [f64; 2]) -> f64 {
         let same = 1.0 - lost - gained;
         let (mut error, mut of_losses) = (0.0, same.powi(examples as i32));
@@ -171,16 +165,5 @@ mod tests {
             let difference = (gained as f64 - lost as f64) / examples as f64;
             prop_assert!(-1.0 <= there.low && there.low < difference && difference < there.high && there.high <= 1.0);
         }
-    }
-
-    /// Without a failure the upper end is 1 and the lower one n / (n + z²).
-    #[test]
-    fn all_or_none_reach_the_ends() {
-        let (all, none) = (wilson(10, 10), wilson(0, 10));
-        assert_close(all.low, 10.0 / (10.0 + Z * Z));
-        assert_close(none.high, Z * Z / (10.0 + Z * Z));
-        assert_close(all.high, 1.0);
-        assert_close(none.low, 0.0);
-        assert_eq!(wilson(0, 0), Interval { low: 0.0, high: 1.0 });
     }
 }

@@ -94,18 +94,6 @@ mod tests {
         assert_close(high, 3.0 + reach, 1e-8);
     }
 
-    /// x = 0, 0, 2, 2 and y = 0, 2, 3, 5: means 1 and 5/2, Σ (x - x̄)² = 4, products 5/2 + 1/2 + 1/2 + 5/2 = 6: b = 3/2, a = 1. All
-    /// residuals are ±1: s = sqrt(4 / 2). Two degrees of freedom, t = 0.95 sqrt(2 / (1 - 0.95²)); at x̄ the leverage is 1/4.
-    #[test]
-    fn the_band_is_narrowest_at_the_mean() {
-        let line = Line::fit(&[0.0, 0.0, 2.0, 2.0], &[0.0, 2.0, 3.0, 5.0]).unwrap();
-        assert_close(line.slope, 1.5, 1e-12);
-        assert_close(line.at(0.0), 1.0, 1e-12);
-        let reach = 0.95 * (2.0 / (1.0 - 0.95_f64.powi(2))).sqrt() * 2.0_f64.sqrt() / 2.0;
-        assert_close(line.band(1.0).0, 2.5 - reach, 1e-8);
-        assert_close(line.band(1.0).1, 2.5 + reach, 1e-8);
-    }
-
     #[test]
     fn what_has_no_line_is_an_error_and_a_flat_line_is_one() {
         assert_eq!(Line::fit(&[1.0, 2.0], &[1.0, 2.0]), Err(Error::TooFew));

@@ -323,8 +323,11 @@ mod tests {
     use crate::classification::{ClassificationMetric, Outcome};
     use rand::Rng;
 
+    /// A base and its variants.
+    type Sweep = (Segments, Vec<Segments>);
+
     /// Variants on 400 segments: variant v is wrong on each with probability `rate(v)`.
-    fn sweep(variants: usize, rate: impl Fn(usize) -> f64, seed: u64) -> (Segments, Vec<Segments>) {
+    fn sweep(variants: usize, rate: impl Fn(usize) -> f64, seed: u64) -> Sweep {
         let mut lot = ChaCha8Rng::seed_from_u64(seed);
         let mut side = |rate: f64| {
             let outcome = |_| Outcome { gold: 1, predicted: usize::from(lot.random::<f64>() >= rate) };
@@ -333,12 +336,11 @@ mod tests {
         (side(0.0), (0..variants).map(|variant| side(rate(variant))).collect())
     }
 
-    fn reliability((base, variants): &(Segments, Vec<Segments>)) -> Option<f64> {
+    fn reliability((base, variants): &Sweep) -> Option<f64> {
         split_half(Swept { base, variants: &variants.iter().collect::<Vec<_>>() }, 50, 3).unwrap()
     }
 
-    /// Only the two groups of the first side change r: the jackknife has (2 - 1) / 2 times the squares, which are 2 (d / 2)² for a
-    /// difference of d.
+    /// Only two groups of one side change r: the jackknife has (2 - 1) / 2 times the squares, 2 (d / 2)² for a difference of d.
     #[test]
     fn the_jackknife_scales_with_its_groups() {
         let second = vec![1.0, 2.0, 3.0, 5.0];
@@ -350,34 +352,15 @@ mod tests {
         assert!((found - difference.powi(2) / 4.0).abs() < 1e-12, "{found}");
     }
 
-    /// Rates from 0.02 to 0.5 differ far more than their errors of at most 0.025; equal rates differ by chance alone.
-    #[test]
-    fn real_differences_are_reliable_and_noise_is_not() {
-        let real = reliability(&sweep(25, |variant| 0.02 * (variant + 1) as f64, 1)).unwrap();
-        let noise = reliability(&sweep(25, |_| 0.1, 2)).unwrap();
-        assert!((0.95..=1.0).contains(&real), "real differences have a reliability of {real}");
-        assert!((0.0..0.6).contains(&noise), "noise has a reliability of {noise}");
-        assert_eq!(ceiling(Some(0.25), Some(0.81)), Some(0.45));
-        assert_eq!((ceiling(Some(0.0), Some(0.5)), ceiling(None, Some(0.5))), (None, None));
-    }
-
     /// With variance v of the true rates and error variance e, the reliability of 400 segments is v / (v + e). Rates of 0.1 and 0.14, half
     /// each, have v = 0.0004 and e = 0.12 * 0.88 / 400 (about) = 0.000264: 0.60. With 300 variants the estimate is within 0.1.
     #[test]
     fn reliability_is_the_share_of_true_variance() {
         let found = reliability(&sweep(300, |variant| if variant % 2 == 0 { 0.1 } else { 0.14 }, 5)).unwrap();
         assert!((found - 0.602).abs() < 0.1, "{found}");
+        assert_eq!(ceiling(Some(0.25), Some(0.81)), Some(0.45));
+        assert_eq!((ceiling(Some(0.0), Some(0.5)), ceiling(None, Some(0.5))), (None, None));
     }
-
-    #[test]
-    fn what_does_not_vary_has_no_reliability() {
-        assert_eq!(reliability(&sweep(4, |_| 0.0, 1)), None);
-        assert_eq!(reliability(&sweep(2, |variant| 0.2 * variant as f64, 1)), None);
-        let one = Segments::Classes(vec![Outcome { gold: 0, predicted: 0 }], ClassificationMetric::Accuracy);
-        assert_eq!(split_half(Swept { base: &one, variants: &[&one, &one, &one] }, 5, 1), Ok(None));
-    }
-
-    type Sweep = (Segments, Vec<Segments>);
 
     fn intervals(first: &Sweep, second: &Sweep) -> Intervals {
         let [of_first, of_second] = [first, second].map(|sweep| sweep.1.iter().collect::<Vec<_>>());
@@ -387,31 +370,26 @@ mod tests {
         correlation_intervals(first, second, reliabilities, 7).unwrap()
     }
 
-    fn interval(first: &Sweep, second: &Sweep) -> Option<Interval> {
-        intervals(first, second).pearson
-    }
-
-    /// Rates from 0.02 to 0.5 on 400 segments leave hardly any noise.
-    #[test]
-    fn clear_differences_give_a_short_interval() {
-        let clear = |seed| sweep(25, |variant| 0.02 * (variant + 1) as f64, seed);
-        let Interval { low, high } = interval(&clear(1), &clear(2)).unwrap();
-        assert!(0.9 < low && low < high && high < 1.0, "{low} {high}");
+    /// Returns a sweep on the first segments alone.
+    fn of_first((base, variants): &Sweep, segments: usize) -> Sweep {
+        let first = |all: &Segments| all.at(&(0..segments).collect::<Vec<_>>());
+        (first(base), variants.iter().map(first).collect())
     }
 
     #[test]
-    fn what_has_no_z_has_no_interval() {
-        let sides = sweep(25, |_| 0.3, 1);
-        assert_eq!(interval(&sides, &sides), None, "r is 1");
-        assert_eq!(interval(&sweep(2, |_| 0.3, 1), &sweep(2, |_| 0.3, 2)), None, "two variants");
-        assert_eq!(interval(&sweep(4, |_| 0.0, 1), &sweep(4, |_| 0.3, 2)), None, "one side does not vary");
-        let first_alone = |(base, variants): Sweep| {
-            let first =
-                |segments: Segments| Segments::from_cells(segments.metric(), &[segments.cells(0)]).unwrap();
-            (first(base), variants.into_iter().map(first).collect())
-        };
-        let one = first_alone(sweep(25, |_| 0.5, 1));
-        assert_eq!(interval(&one, &sweep(25, |_| 0.5, 2)), None, "one segment");
+    fn what_does_not_vary_has_no_reliability_and_what_has_no_z_no_interval() {
+        assert_eq!(reliability(&sweep(4, |_| 0.0, 1)), None);
+        assert_eq!(reliability(&sweep(2, |variant| 0.2 * variant as f64, 1)), None);
+        assert_eq!(reliability(&of_first(&sweep(3, |_| 0.3, 1), 1)), None);
+        let of = |variants, rate, seed| sweep(variants, |_| rate, seed);
+        for (first, second, reason) in [
+            (of(25, 0.3, 1), of(25, 0.3, 1), "r is 1"),
+            (of(2, 0.3, 1), of(2, 0.3, 2), "two variants"),
+            (of(4, 0.0, 1), of(4, 0.3, 2), "one side does not vary"),
+            (of_first(&of(25, 0.5, 1), 1), of(25, 0.5, 2), "one segment"),
+        ] {
+            assert_eq!(intervals(&first, &second).pearson, None, "{reason}");
+        }
     }
 
     const HEADS: usize = 25;
@@ -436,9 +414,9 @@ mod tests {
     }
 
     /// The share of pairs of test sets whose intervals contain the mean z and the true ceiling, with effects of 0, 1 and 4 times the
-    /// variance of the noise. The mean over 2,000 pairs has an error below 0.01, a twentieth of the spread of z; the share of 200 has an
-    /// error of sqrt(0.05 * 0.95 / 200) = 0.015. Intervals from resampled scores contained z in only 90%. The ceiling is the effects' share
-    /// of the variance over heads, which has HEADS - 1 degrees of freedom; without effects there is none.
+    /// variance of the noise. The mean over 2,000 pairs has an error below 0.01; the share of 200 has an error of sqrt(0.05 * 0.95 / 200) =
+    /// 0.015. The ceiling is the effects' share of the variance over heads, which has HEADS - 1 degrees of freedom; without effects there
+    /// is none.
     #[test]
     fn the_intervals_hold_the_mean_z_of_test_sets_and_the_ceiling() {
         for effects in [0.0, 1.0, 4.0] {
@@ -448,16 +426,7 @@ mod tests {
             let variance = effects * HEADS as f64 / (HEADS - 1) as f64;
             let truth = [expected, variance / (1.0 + variance)];
             let holds = |pair: u64| {
-                let side = |seed| {
-                    let (base, variants) = sweep(HEADS, &rate, seed);
-                    let half = |segments: Segments| match segments {
-                        Segments::Classes(outcomes, metric) => {
-                            Segments::Classes(outcomes[..EXAMPLES].to_vec(), metric)
-                        }
-                        other => other,
-                    };
-                    (half(base), variants.into_iter().map(half).collect())
-                };
+                let side = |seed| of_first(&sweep(HEADS, &rate, seed), EXAMPLES);
                 let Intervals { pearson, ceiling } = intervals(&side(2 * pair + 1), &side(2 * pair + 2));
                 let holds = |place: usize, Interval { low, high }: Interval| {
                     low <= truth[place] && truth[place] <= high
@@ -466,12 +435,8 @@ mod tests {
             };
             let held: Vec<[bool; 2]> = (0..200).map(holds).collect();
             let coverage = [0, 1].map(|place| held.iter().filter(|held| held[place]).count() as f64 / 200.0);
-            println!("effects of {effects}: r and ceiling of {truth:.3?}, held by {coverage:?}");
-            assert!((0.92..=0.99).contains(&coverage[0]), "effects of {effects}: {coverage:?}");
-            assert!(
-                effects == 0.0 || (0.92..=0.99).contains(&coverage[1]),
-                "effects of {effects}: {coverage:?}"
-            );
+            let is_nominal = coverage.map(|share| (0.92..=0.99).contains(&share));
+            assert!(is_nominal[0] && (is_nominal[1] || effects == 0.0), "{effects}: {coverage:?}");
         }
     }
 }

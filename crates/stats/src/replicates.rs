@@ -267,19 +267,18 @@ mod tests {
         (0..12).map(|_| lots.random::<f64>()).sum::<f64>() - 6.0
     }
 
-    /// Returns a base and `[run][head]`, documents of ten tokens. The cost of a head in a run has variance 1, of which runs share `common`.
-    /// Each document adds noise with standard deviation `noise`, which is equal in all runs.
-    fn simulated(
-        lots: &mut ChaCha8Rng,
-        runs: usize,
-        common: f64,
-        noise: f64,
-    ) -> (Segments, Vec<Vec<Segments>>) {
-        let documents = |nats: &mut dyn FnMut(usize) -> f64| {
-            let document = |place| NatsStatistics::new(nats(place), 10, 10).unwrap();
-            Segments::Nats((0..DOCUMENTS).map(document).collect())
-        };
-        let base = documents(&mut |_| 90.0);
+    /// A base and `[run][head]`.
+    type Simulated = (Segments, Vec<Vec<Segments>>);
+
+    /// Returns documents of ten tokens.
+    fn documents(mut nats: impl FnMut(usize) -> f64) -> Segments {
+        let document = |place| NatsStatistics::new(nats(place), 10, 10).unwrap();
+        Segments::Nats((0..DOCUMENTS).map(document).collect())
+    }
+
+    /// The cost of a head has variance 1, of which runs share `common`, and all of the documents' noise of deviation `noise`.
+    fn simulated(lots: &mut ChaCha8Rng, runs: usize, common: f64, noise: f64) -> Simulated {
+        let base = documents(|_| 90.0);
         // mean exactly 0 and variance exactly 1, so that these heads have the correlation `common`
         let drawn: Vec<f64> = (0..HEADS).map(|_| normal(lots)).collect();
         let center = mean(&drawn);
@@ -290,20 +289,20 @@ mod tests {
         let mut of_run = || -> Vec<Segments> {
             let of_head = |head: usize| {
                 let cost = common.sqrt() * shared[head] + (1.0 - common).sqrt() * normal(lots);
-                documents(&mut |place| 90.0 + cost + of_documents[head][place])
+                documents(|place| 90.0 + cost + of_documents[head][place])
             };
             (0..HEADS).map(of_head).collect()
         };
         (base, (0..runs).map(|_| of_run()).collect())
     }
 
-    fn with_swept<T>((base, runs): &(Segments, Vec<Vec<Segments>>), ask: impl Fn(&[Swept<'_>]) -> T) -> T {
+    fn with_swept<T>((base, runs): &Simulated, ask: impl Fn(&[Swept<'_>]) -> T) -> T {
         let variants: Vec<Vec<&Segments>> = runs.iter().map(|run| run.iter().collect()).collect();
         let swept: Vec<Swept<'_>> = variants.iter().map(|variants| Swept { base, variants }).collect();
         ask(&swept)
     }
 
-    fn agreement_of(simulated: &(Segments, Vec<Vec<Segments>>)) -> Agreement {
+    fn agreement_of(simulated: &Simulated) -> Agreement {
         with_swept(simulated, |swept| agreement(swept, 1).unwrap().unwrap())
     }
 
@@ -314,15 +313,13 @@ mod tests {
         let mut lots = ChaCha8Rng::seed_from_u64(3);
         let (mut sum, mut held, mut found) = (0.0, 0, 0);
         for _ in 0..40 {
-            let Agreement::Found { correlation, interval, .. } =
-                agreement_of(&simulated(&mut lots, 4, 0.0, 8.0))
-            else {
-                continue;
-            };
-            let ends = interval.unwrap();
-            found += 1;
-            held += usize::from(ends.low < 0.0 && 0.0 < ends.high);
-            sum += correlation;
+            let agreement = agreement_of(&simulated(&mut lots, 4, 0.0, 8.0));
+            if let Agreement::Found { correlation, interval, .. } = agreement {
+                let ends = interval.unwrap();
+                found += 1;
+                held += usize::from(ends.low < 0.0 && 0.0 < ends.high);
+                sum += correlation;
+            }
         }
         assert!(found > 20 && (sum / f64::from(found)).abs() < 0.1, "{sum} in {found}");
         assert!(held as f64 >= 0.93 * f64::from(found), "{held} of {found}");
@@ -341,11 +338,7 @@ mod tests {
             });
             let held = held.count();
             let width = mean(&widths);
-            println!("{runs} runs that share {common}: {held} of 100, width {width}");
-            assert!(
-                held >= 93 && width < widest,
-                "{runs} runs that share {common}: {held} of 100, width {width}"
-            );
+            assert!(held >= 93 && width < widest, "{runs} runs, {common}: {held} of 100, width {width}");
         }
     }
 
@@ -354,12 +347,9 @@ mod tests {
     fn noise_alone_is_no_signal() {
         let mut lots = ChaCha8Rng::seed_from_u64(9);
         let is_silent = |lots: &mut ChaCha8Rng| {
-            let noise = |lots: &mut ChaCha8Rng| {
-                let document = |_| NatsStatistics::new(90.0 + normal(lots), 10, 10).unwrap();
-                Segments::Nats((0..DOCUMENTS).map(document).collect())
-            };
-            let base = noise(lots);
-            let run: Vec<Segments> = (0..HEADS).map(|_| noise(lots)).collect();
+            let mut noise = || documents(|_| 90.0 + normal(lots));
+            let base = noise();
+            let run: Vec<Segments> = (0..HEADS).map(|_| noise()).collect();
             agreement_of(&(base, vec![run.clone(), run])) == Agreement::NoSignal
         };
         let silent = (0..50).filter(|_| is_silent(&mut lots)).count();
@@ -375,11 +365,8 @@ mod tests {
             let (base, mut runs) = simulated(&mut lots, 1, 1.0, 1.0);
             let mut again = || -> Vec<Segments> {
                 let noisy = |segments: &Segments| {
-                    let Segments::Nats(documents) = segments else { unreachable!() };
-                    let document = |own: &NatsStatistics| {
-                        NatsStatistics::new(f64::from(own.nats()) + normal(&mut lots), 10, 10).unwrap()
-                    };
-                    Segments::Nats(documents.iter().map(document).collect())
+                    let Segments::Nats(own) = segments else { unreachable!() };
+                    documents(|place| f64::from(own[place].nats()) + normal(&mut lots))
                 };
                 runs[0].iter().map(noisy).collect()
             };
@@ -392,11 +379,8 @@ mod tests {
         assert!(alarms as f64 <= 200.0 * 0.05 + 2.0 * (200.0_f64 * 0.05 * 0.95).sqrt(), "{alarms} of 200");
         let (base, runs) = simulated(&mut lots, 1, 1.0, 1.0);
         let mut other = runs[0].clone();
-        let document = |place: usize| 90.0 + if place.is_multiple_of(2) { 3.0 } else { 1.0 };
-        let documents = (0..DOCUMENTS).map(|place| NatsStatistics::new(document(place), 10, 10).unwrap());
-        other[7] = Segments::Nats(documents.collect());
-        let found =
-            with_swept(&(base, vec![runs[0].clone(), other]), |swept| heterogeneity(swept, 1).unwrap());
+        other[7] = documents(|place| 90.0 + if place.is_multiple_of(2) { 3.0 } else { 1.0 });
+        let found = with_swept(&(base, vec![runs[0].clone(), other]), |all| heterogeneity(all, 1).unwrap());
         assert!(found[7].p_adjusted < 1e-3, "{:?}", found[7]);
         assert!((0..HEADS).all(|head| head == 7 || found[head].p_value == 1.0));
     }
@@ -405,14 +389,9 @@ mod tests {
     /// numbers 1 to 60, 60 * 61 / 12, over 60.
     #[test]
     fn the_wald_statistic_of_two_runs_is_the_squared_t() {
-        let documents = |nats: &dyn Fn(usize) -> f64| {
-            let document = |place| NatsStatistics::new(nats(place), 1, 1).unwrap();
-            Segments::Nats((0..60).map(document).collect())
-        };
-        let (base, one, other) =
-            (documents(&|_| 99.0), documents(&|_| 99.0), documents(&|place| 99.0 + place as f64 - 20.5));
-        let found =
-            with_swept(&(base, vec![vec![one], vec![other]]), |swept| heterogeneity(swept, 1).unwrap())[0];
+        let (base, other) = (documents(|_| 99.0), documents(|place| 99.0 + place as f64 - 20.5));
+        let runs = vec![vec![base.clone()], vec![other]];
+        let found = with_swept(&(base, runs), |swept| heterogeneity(swept, 1).unwrap())[0];
         let t: f64 = 9.0 / (61.0 / 12.0_f64).sqrt();
         let expected = 2.0 * StudentsT::new(0.0, 1.0, 59.0).unwrap().sf(t);
         // the variance of 2,000 resamples has a relative error of 3%

@@ -372,14 +372,10 @@ mod tests {
         }
         let count = Cell::Count;
         for (metric, cells, expected) in [
-            (Metric::Bleu, [1, 2, 3].map(count).to_vec(), "a segment of bleu has 6 numbers"),
+            (Metric::Bleu, [1, 2, 3].map(count).to_vec(), "of bleu has 6 numbers"),
             (Metric::Classes(accuracy), vec![count(1), Cell::Decimal(1.0)], "of accuracy has 2 numbers"),
             (Metric::Nats, vec![Cell::Decimal(1.0), count(0), count(0)], "1 nats for 0 tokens: "),
-            (
-                Metric::Means(MeanMetric::LogOdds),
-                vec![Cell::Decimal(f32::INFINITY)],
-                "a segment of log-odds has 1 finite number",
-            ),
+            (Metric::Means(MeanMetric::LogOdds), vec![Cell::Decimal(f32::INFINITY)], "has 1 finite number"),
         ] {
             let error = Segments::from_cells(metric, &[cells]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
@@ -404,31 +400,21 @@ mod tests {
     fn a_resampled_score_is_the_measured_one_to_the_last_bit() {
         let base = documents(&[(1e6, 7), (0.1, 2), (0.3, 3), (1e-7, 5)]);
         let variant = documents(&[(1.7, 7), (0.2, 2), (1e-3, 3), (3e-9, 5)]);
-        let found =
-            base.resampled(&[&variant], Testing { resamples: 9, seed: 1, block: 1 }).unwrap().remove(0);
+        let found = &base.resampled(&[&variant], Testing { resamples: 9, seed: 1, block: 1 }).unwrap()[0];
         assert_eq!((found.base, found.variant), (base.score().unwrap(), variant.score().unwrap()));
     }
 
     #[test]
-    #[should_panic(expected = "paired systems must cover the same documents")]
-    fn documents_of_other_lengths_panic() {
-        let _ = documents(&[(1.0, 2)]).beside(&[&documents(&[(1.0, 3)])]);
-    }
-
-    /// Of two right and two wrong predictions, the variant corrects one: accuracies of 50% and 75%.
-    #[test]
-    fn an_accuracy_can_be_resampled_too() {
-        let [base, variant] = [[1, 1, 0, 0], [1, 1, 1, 0]]
-            .map(|predicted| outcomes(&predicted, ClassificationMetric::Accuracy));
-        let found = base.resampled(&[&variant], Testing { resamples: 50, seed: 1, block: 1 }).unwrap();
-        assert_eq!((found[0].base, found[0].variant), (50.0, 75.0));
-        assert!(found[0].deltas.iter().all(|delta| (0.0..=100.0).contains(delta) && delta % 25.0 == 0.0));
-    }
-
-    #[test]
-    #[should_panic(expected = "paired systems must have the same metric")]
-    fn other_metrics_panic() {
-        let (accuracy, matthews) = (ClassificationMetric::Accuracy, ClassificationMetric::Matthews);
-        let _ = outcomes(&[1], accuracy).beside(&[&outcomes(&[1], matthews)]);
+    fn systems_on_other_segments_or_with_other_metrics_panic() {
+        let right = |metric| outcomes(&[1], metric);
+        let accuracy = ClassificationMetric::Accuracy;
+        let other = Segments::Classes(vec![Outcome { gold: 0, predicted: 1 }], accuracy);
+        for (base, variant) in [
+            (right(accuracy), other),
+            (right(accuracy), right(ClassificationMetric::Matthews)),
+            (documents(&[(1.0, 2)]), documents(&[(1.0, 3)])),
+        ] {
+            assert!(std::panic::catch_unwind(|| base.assert_paired(&variant)).is_err(), "{variant:?}");
+        }
     }
 }

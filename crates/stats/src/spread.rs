@@ -76,8 +76,7 @@ mod tests {
         Segments::Classes((0..100).map(outcome).collect(), ClassificationMetric::Accuracy)
     }
 
-    /// A step that loses 10 of 100 segments loses at most 9 on a share of 0.451 of the resamples, and at most 8 on 0.321 (binomial). A
-    /// later step without a loss is reached equally often.
+    /// A step that loses 10 of 100 segments loses at most 9 on a share of 0.451 of the resamples, and at most 8 on 0.321 (binomial).
     #[test]
     fn a_walk_ends_at_its_first_loss() {
         let (base, steps) = (without(0), [without(0), without(10), without(0)]);

@@ -42,87 +42,69 @@ fn nats(seed: u64) -> Trial {
     Trial { base: Segments::Nats(base), variant: Segments::Nats(variant), predicted, margin }
 }
 
-/// Right predictions, of which 4% are lost and 2% gained; most of these changes are predicted.
-fn accuracy(seed: u64) -> Trial {
+/// Draws the true class of each segment with the predictions of both systems; a share `known` of the changes is predicted.
+fn classes(
+    (segments, seed): (usize, u64),
+    (metric, margin, known): (ClassificationMetric, f64, f64),
+    draw: impl Fn(f64) -> [usize; 3],
+) -> Trial {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut base, mut variant, mut predicted) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..400 {
-        let lot: f64 = random.random();
-        let (before, after) = if lot < 0.04 {
-            (1, 0)
-        } else if lot < 0.06 {
-            (0, 1)
-        } else {
-            (1, 1)
-        };
-        let known = random.random::<f64>() < 0.9;
-        let outcome = |predicted| Outcome { gold: 1, predicted };
+    for _ in 0..segments {
+        let [gold, before, after] = draw(random.random());
+        let is_known = random.random::<f64>() < known;
+        let outcome = |predicted| Outcome { gold, predicted };
         base.push(outcome(before));
         variant.push(outcome(after));
-        predicted.push(outcome(if known { after } else { before }));
+        predicted.push(outcome(if is_known { after } else { before }));
     }
-    let classes = |all| Segments::Classes(all, ClassificationMetric::Accuracy);
-    let predicted = Predictions::Outcomes(classes(predicted));
-    Trial { base: classes(base), variant: classes(variant), predicted, margin: 2.0 }
+    let [base, variant, predicted] = [base, variant, predicted].map(|all| Segments::Classes(all, metric));
+    Trial { base, variant, predicted: Predictions::Outcomes(predicted), margin }
+}
+
+/// Right predictions, of which 4% are lost and 2% gained; most of these changes are predicted.
+fn accuracy(seed: u64) -> Trial {
+    classes((400, seed), (ClassificationMetric::Accuracy, 2.0, 0.9), |lot| match lot {
+        lot if lot < 0.04 => [1, 1, 0],
+        lot if lot < 0.06 => [1, 0, 1],
+        _ => [1, 1, 1],
+    })
 }
 
 /// F1 of 86%; 10% of the segments are lost and 7% gained. Most of these changes are predicted.
 fn f1(seed: u64) -> Trial {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let (mut base, mut variant, mut predicted) = (Vec::new(), Vec::new(), Vec::new());
     // shares of all segments: true positives, missed positives, false positives, then lost and gained ones
     let (right, missed, alarms, lost, gained) = (0.45, 0.1, 0.05, 0.1, 0.07);
-    for _ in 0..1_500 {
-        let lot: f64 = random.random();
-        let (gold, before, after) = match lot {
-            lot if lot < lost => (1, 1, 0),
-            lot if lot < right => (1, 1, 1),
-            lot if lot < right + gained => (1, 0, 1),
-            lot if lot < right + missed => (1, 0, 0),
-            lot if lot < right + missed + alarms => (0, 1, 1),
-            _ => (0, 0, 0),
-        };
-        let known = random.random::<f64>() < 0.7;
-        let outcome = |predicted| Outcome { gold, predicted };
-        base.push(outcome(before));
-        variant.push(outcome(after));
-        predicted.push(outcome(if known { after } else { before }));
-    }
     let score = |right: f64, missed: f64| 200.0 * right / (2.0 * right + missed + alarms);
     let margin = score(right, missed) - score(right - lost + gained, missed + lost - gained);
-    let classes = |all| Segments::Classes(all, ClassificationMetric::F1 { positive: 1 });
-    let predicted = Predictions::Outcomes(classes(predicted));
-    Trial { base: classes(base), variant: classes(variant), predicted, margin }
+    classes((1_500, seed), (ClassificationMetric::F1 { positive: 1 }, margin, 0.7), |lot| match lot {
+        lot if lot < lost => [1, 1, 0],
+        lot if lot < right => [1, 1, 1],
+        lot if lot < right + gained => [1, 0, 1],
+        lot if lot < right + missed => [1, 0, 0],
+        lot if lot < right + missed + alarms => [0, 1, 1],
+        _ => [0, 0, 0],
+    })
 }
 
 /// Returns the side of the margin of the first interval that excludes it: -1 below, 1 above, 0 never.
 fn verdict(trial: &Trial, seed: u64, (bounds, is_helped): (Spending, bool)) -> i32 {
-    let all = trial.base.len();
-    let (order, looks) = (sampling_order(all, seed), look_sizes(&trial.base, 4));
+    let base = &trial.base;
+    let (order, sizes) = (&sampling_order(base.len(), seed), look_sizes(base, 4));
     let testing = Testing { resamples: 399, seed, block: 1 };
-    for count in 1..=looks.len() {
-        let size = looks[count - 1];
-        let mut places = order[..size].to_vec();
+    for count in 1..=sizes.len() {
+        let looks = &sizes[..count];
+        let mut places = order[..looks[count - 1]].to_vec();
         places.sort_unstable();
-        let variant = trial.base.clone().with(&places, &trial.variant.at(&places));
+        let variant = &base.clone().with(&places, &trial.variant.at(&places));
         let predicted = is_helped.then_some(&trial.predicted);
-        let looked = Looked {
-            base: &trial.base,
-            variant: &variant,
-            predicted,
-            order: &order,
-            looks: &looks[..count],
-            clusters: &[],
-        };
+        let looked = Looked { base, variant, predicted, order, looks, clusters: &[] };
         let found = looked.estimate(bounds, testing, trial.margin).expect("an estimate").comparison;
         let ends = found.interval.expect("an interval");
-        let is_loss_negative = matches!(trial.base, Segments::Classes(..));
+        let is_loss_negative = matches!(base, Segments::Classes(..));
         let (low, high) = if is_loss_negative { (-ends.high, -ends.low) } else { (ends.low, ends.high) };
-        if low > trial.margin {
-            return 1;
-        }
-        if high < trial.margin {
-            return -1;
+        if low > trial.margin || high < trial.margin {
+            return if low > trial.margin { 1 } else { -1 };
         }
     }
     0
@@ -136,7 +118,6 @@ fn effects_at_the_margin_are_decided_in_error_no_more_often_than_by_a_plain_test
                 (0..TRIALS).into_par_iter().map(|seed| verdict(&draw(seed), seed, rules)).collect();
             let share = |side| verdicts.iter().filter(|&&one| one == side).count() as f64 / TRIALS as f64;
             let (below, above) = (share(-1), share(1));
-            println!("{name}, {}, helped: {}: {below} below, {above} above", rules.0.name(), rules.1);
             assert!(below < MOST && above < MOST, "{name} {rules:?}: {below} below, {above} above");
         }
     }

@@ -20,51 +20,13 @@ const EXAMPLES: usize = 2_000;
 /// Sizes of families; the smaller one is the start of the larger.
 const HEADS: [usize; 2] = [48, 96];
 
-/// A base and the variants of the largest family.
-struct Simulated {
-    base: Segments,
-    variants: Vec<Segments>,
-}
-
-fn simulated(family: u64, metric: ClassificationMetric) -> Simulated {
+/// Returns a base and the variants of the largest family.
+fn simulated(family: u64) -> (Segments, Vec<Segments>) {
     let mut lot = ChaCha8Rng::seed_from_u64(family);
     let base: Vec<Outcome> = (0..EXAMPLES).map(|_| decided(lot.random_range(0..2), &mut lot)).collect();
-    let variants = (0..HEADS[1]).map(|_| Segments::Classes(disturbed(&base, &mut lot), metric)).collect();
-    Simulated { base: Segments::Classes(base, metric), variants }
-}
-
-/// Returns the share of simulated families with a p-value below α, by size of the family.
-///
-/// - `draw`: simulates the family with this number
-/// - `adjusted`: returns the adjusted p-values of the families of all sizes
-fn errors_of(
-    draw: impl Fn(u64) -> Simulated,
-    adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2],
-) -> [f64; 2] {
-    let mut alarms = [0; 2];
-    for family in 0..FAMILIES {
-        let p_values = adjusted(family, &draw(family));
-        for (alarms, p_values) in alarms.iter_mut().zip(p_values) {
-            *alarms += usize::from(p_values.into_iter().any(|p| p < ALPHA));
-        }
-    }
-    alarms.map(|alarms| alarms as f64 / FAMILIES as f64)
-}
-
-/// Returns these shares for classifiers.
-fn errors(metric: ClassificationMetric, adjusted: impl Fn(u64, &Simulated) -> [Vec<f64>; 2]) -> [f64; 2] {
-    errors_of(|family| simulated(family, metric), adjusted)
-}
-
-fn assert_within_two_standard_errors(name: &str, errors: [f64; 2]) {
-    let allowed = 2.0 * (ALPHA * (1.0 - ALPHA) / FAMILIES as f64).sqrt();
-    for (heads, error) in HEADS.into_iter().zip(errors) {
-        println!("{name} of {heads} heads: an error of {error}");
-        assert!(
-            (error - ALPHA).abs() <= allowed,
-            "{name} of {heads} heads: an error of {error}, not {ALPHA}"
-        );
-    }
+    let of = |outcomes| Segments::Classes(outcomes, ClassificationMetric::Accuracy);
+    let variants = (0..HEADS[1]).map(|_| of(disturbed(&base, &mut lot))).collect();
+    (of(base), variants)
 }
 
 /// Predicts correctly with probability 0.8.
@@ -74,31 +36,32 @@ fn decided(gold: usize, lot: &mut ChaCha8Rng) -> Outcome {
 
 /// Redraws some predictions, so that gains and losses are equally likely.
 fn disturbed(base: &[Outcome], lot: &mut ChaCha8Rng) -> Vec<Outcome> {
-    let redraw = |outcome: &Outcome| {
-        if lot.random::<f64>() < CHANGED { decided(outcome.gold, lot) } else { *outcome }
-    };
+    let redraw = |one: &Outcome| if lot.random::<f64>() < CHANGED { decided(one.gold, lot) } else { *one };
     base.iter().map(redraw).collect()
 }
 
-fn tested(simulated: &Simulated, heads: usize) -> Vec<Comparison> {
-    let variants: Vec<&Segments> = simulated.variants[..heads].iter().collect();
-    test_family(&simulated.base, &variants, Testing { resamples: 1, seed: 1, block: 1 }, 0.0).unwrap()
+fn tested((base, variants): &(Segments, Vec<Segments>), heads: usize) -> Vec<Comparison> {
+    let variants: Vec<&Segments> = variants[..heads].iter().collect();
+    test_family(base, &variants, Testing { resamples: 1, seed: 1, block: 1 }, 0.0).unwrap()
 }
 
+/// Families have Holm's adjustment in both tests.
 #[test]
-fn families_of_t_tests_have_the_nominal_error() {
-    let errors = errors(ClassificationMetric::Accuracy, |_, simulated| {
-        HEADS.map(|heads| tested(simulated, heads).iter().filter_map(|test| test.p_adjusted).collect())
-    });
-    assert_within_two_standard_errors("t-tests", errors);
-}
-
-#[test]
-fn families_of_mcnemar_tests_have_the_nominal_error() {
-    let errors = errors(ClassificationMetric::Accuracy, |_, simulated| {
-        HEADS.map(|heads| {
-            holm(&tested(simulated, heads).iter().filter_map(|test| test.p_mcnemar).collect::<Vec<_>>())
-        })
-    });
-    assert_within_two_standard_errors("McNemar's tests", errors);
+fn families_of_t_tests_and_of_mcnemar_tests_have_the_nominal_error() {
+    let mut alarms = [[0; 2]; 2]; // [size of the family][test]
+    for simulated in (0..FAMILIES).map(simulated) {
+        for (alarms, heads) in alarms.iter_mut().zip(HEADS) {
+            let found = tested(&simulated, heads);
+            let t: Vec<f64> = found.iter().filter_map(|test| test.p_adjusted).collect();
+            let mcnemar = holm(&found.iter().filter_map(|test| test.p_mcnemar).collect::<Vec<_>>());
+            for (alarms, p_values) in alarms.iter_mut().zip([t, mcnemar]) {
+                *alarms += usize::from(p_values.into_iter().any(|p| p < ALPHA));
+            }
+        }
+    }
+    let allowed = 2.0 * (ALPHA * (1.0 - ALPHA) / FAMILIES as f64).sqrt();
+    for (heads, alarms) in HEADS.into_iter().zip(alarms) {
+        let errors = alarms.map(|alarms| alarms as f64 / FAMILIES as f64);
+        assert!(errors.iter().all(|own| (own - ALPHA).abs() <= allowed), "{heads} heads: {errors:?}");
+    }
 }

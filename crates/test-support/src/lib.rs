@@ -169,6 +169,13 @@ learning_rate = 1e-2
 keep = "best"
 "#;
 
+/// Returns [`CLASSIFIER`] as a setup that fine-tunes the model `from`.
+pub fn fine_tuning(from: &str) -> String {
+    let (data, rest) = CLASSIFIER.split_once("[tokenizer]").unwrap();
+    let (_, training) = rest.split_once("[training]").unwrap();
+    format!("{data}[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"{from}\"\n[training]{training}")
+}
+
 /// Prints why a test is skipped, even if the harness hides the output of passing tests.
 pub fn skipped(why: &str) {
     // A closed stderr must not fail the test.
@@ -191,6 +198,11 @@ pub fn folder(spec: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
+}
+
+/// Makes a [`folder`] with data and a model that `train-subject` trains, once for all tests of this process.
+pub fn with_model(spec: &'static str) -> TempDir {
+    trained(spec, "train-subject", &[])
 }
 
 /// Makes a [`folder`] with data and a model. The first call trains the model by running `program`, the command under test, for all tests of
@@ -253,9 +265,8 @@ pub fn score_of_export(folder: &Path, export: &str, spec: &str) -> f64 {
     let data: String = lines.map(|line| format!("{line}\n")).collect();
     let checkpoint = format!("{data}[checkpoint]\nfrom = \"{}\"\n", folder.join(export).display());
     fs::write(folder.join(format!("{export}.toml")), checkpoint).unwrap();
-    let mut command = Command::cargo_bin("ablate-one").unwrap();
-    command.current_dir(folder).args([&format!("{export}.toml"), "--quiet", "--resamples", "0"]);
-    command.assert().success();
+    let setup = format!("{export}.toml");
+    program("ablate-one", folder).args([&*setup, "--quiet", "--resamples", "0"]).assert().success();
     let mut reader = csv::Reader::from_path(folder.join(format!("results/{export}/ablate-one.csv"))).unwrap();
     let row: BTreeMap<String, String> = reader.deserialize().next().unwrap().unwrap();
     row["base_score"].parse().unwrap()
@@ -314,55 +325,103 @@ pub fn write_images(folder: &Path) {
     }
 }
 
+/// Returns a program that runs in `folder`.
+pub fn program(name: &str, folder: &Path) -> Command {
+    let mut command = Command::cargo_bin(name).unwrap();
+    command.current_dir(folder);
+    command
+}
+
 /// Returns the command `program tiny.toml --quiet` in `folder`.
-pub fn command(program: &str, folder: &Path) -> Command {
-    let mut command = Command::cargo_bin(program).unwrap();
-    command.current_dir(folder).args(["tiny.toml", "--quiet"]);
+pub fn command(name: &str, folder: &Path) -> Command {
+    let mut command = program(name, folder);
+    command.args(["tiny.toml", "--quiet"]);
+    command
+}
+
+/// Returns the command `program tiny.toml --quiet` with more arguments in `folder`.
+pub fn command_with(name: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = command(name, folder);
+    command.args(arguments);
     command
 }
 
 /// Starts `program tiny.toml --quiet` with more `arguments` in `folder`, and kills it once `reached`, unless it has finished. Panics if it
 /// fails.
 pub fn kill_when(program: &str, arguments: &[&str], folder: &Path, reached: impl Fn() -> bool) {
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin(program))
-        .current_dir(folder)
-        .args(["tiny.toml", "--quiet"])
-        .args(arguments)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    while !reached() {
-        match child.try_wait().unwrap() {
-            None => std::thread::sleep(Duration::from_millis(1)),
-            Some(status) => {
-                assert!(status.success(), "{program} failed");
-                return;
-            }
-        }
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    signal_when("KILL", program, arguments, folder, reached);
 }
 
-/// Makes a folder by `new` in which training was killed between its first and its fourth (last) epoch.
-pub fn killed_training(new: impl Fn() -> TempDir) -> TempDir {
+/// Starts a program as [`kill_when`] does, sends it `signal` once `reached`, and returns its exit code: 0 if it had finished.
+pub fn signal_when(
+    signal: &str,
+    program: &str,
+    arguments: &[&str],
+    folder: &Path,
+    reached: impl Fn() -> bool,
+) -> Option<i32> {
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin(program));
+    command.current_dir(folder).args(["tiny.toml", "--quiet"]).args(arguments);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    while !reached() {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{program} failed");
+            return Some(0);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let kill = std::process::Command::new("kill").args(["-s", signal, &child.id().to_string()]).output();
+    assert!(kill.is_ok(), "there is no `kill`");
+    child.wait().unwrap().code()
+}
+
+/// Makes a folder by `new` in which training with these arguments was killed between its first and its fourth (last) epoch.
+pub fn killed_training(arguments: &[&str], new: impl Fn() -> TempDir) -> TempDir {
     loop {
         let folder = new();
-        let models = folder.path().join("data/models");
-        let epoch = |number: usize| models.join(format!("tiny.partial/epochs/{number}")).exists();
-        kill_when("train-subject", &["--threads", "2"], folder.path(), || epoch(1));
-        if !epoch(4) && !models.join("tiny").exists() {
+        let partial = folder.path().join("data/models/tiny.partial/epochs");
+        let epoch = |number: usize| partial.join(number.to_string()).exists();
+        kill_when("train-subject", arguments, folder.path(), || epoch(1));
+        if epoch(1) && !epoch(4) {
             return folder; // otherwise it finished before it could be killed
         }
     }
 }
 
+/// Returns what a command that must succeed prints on stderr.
+pub fn said(command: &mut Command) -> String {
+    String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+}
+
+/// Checks that a command fails as for [`refusal`], with a message that contains `fault`.
+#[track_caller]
+pub fn refuses(command: &mut Command, fault: &str) {
+    let message = refusal(command);
+    assert!(message.contains(fault), "`{fault}` is not in: {message}");
+}
+
 /// Returns the message of a command that must fail with a single line and exit code 1.
+#[track_caller]
 pub fn refusal(command: &mut Command) -> String {
     let output = command.assert().failure().code(1).get_output().stderr.clone();
     let message = String::from_utf8(output).unwrap();
     assert_eq!(message.lines().count(), 1, "not one line: {message}");
     message
+}
+
+/// Computes Pearson's r by its definition.
+pub fn pearson(pairs: &[[f64; 2]]) -> f64 {
+    let mean = |side: usize| pairs.iter().map(|pair| pair[side]).sum::<f64>() / pairs.len() as f64;
+    let means = [mean(0), mean(1)];
+    let sum = |a: usize, b: usize| {
+        pairs.iter().map(|pair| (pair[a] - means[a]) * (pair[b] - means[b])).sum::<f64>()
+    };
+    sum(0, 1) / (sum(0, 0) * sum(1, 1)).sqrt()
+}
+
+/// Reads a text file in `folder`.
+pub fn text(folder: &Path, file: &str) -> String {
+    String::from_utf8(read(folder, file)).unwrap()
 }
 
 /// Reads a file in `folder`.

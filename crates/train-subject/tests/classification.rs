@@ -5,7 +5,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, REGRESSION, read, write_reviews};
+use test_support::{CLASSIFIER, REGRESSION, fine_tuning, program, read, refuses, said, text, write_reviews};
 
 fn folder(spec: &str) -> TempDir {
     let folder = test_support::folder(spec);
@@ -15,18 +15,12 @@ fn folder(spec: &str) -> TempDir {
 
 /// Fixes the number of threads at two, since weights depend on it.
 fn command(folder: &Path) -> Command {
-    let mut command = test_support::command("train-subject", folder);
-    command.args(["--threads", "2"]);
-    command
-}
-
-fn refusal(folder: &Path) -> String {
-    test_support::refusal(&mut command(folder))
+    test_support::command_with("train-subject", folder, &["--threads", "2"])
 }
 
 /// Returns the column `name` of the training curve.
 fn curve(folder: &Path, subject: &str, name: &str) -> Vec<f64> {
-    let text = String::from_utf8(read(folder, &format!("results/{subject}/training.csv"))).unwrap();
+    let text = text(folder, &format!("results/{subject}/training.csv"));
     let column = text.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
     text.lines().skip(1).map(|line| line.split(',').nth(column).unwrap().parse().unwrap()).collect()
 }
@@ -64,29 +58,34 @@ fn the_last_epoch_becomes_the_model_where_the_subject_says_so() {
     assert_eq!(published_epoch(folder.path()), 4);
 }
 
-/// A trained model is the checkpoint of another setup, which adds a new classification head for other classes.
+/// Trains the setup `other` and returns what is said.
+fn trained(folder: &Path, spec: &str) -> String {
+    fs::write(folder.join("other.toml"), spec).unwrap();
+    said(program("train-subject", folder).args(["other.toml", "--threads", "2", "--again"]))
+}
+
+/// A trained model is the checkpoint of other setups, which add a new classification head for other classes or for one output.
 #[test]
-fn a_checkpoint_is_fine_tuned_to_other_classes() {
+fn a_checkpoint_is_fine_tuned_to_other_outputs() {
     let folder = folder(CLASSIFIER);
     command(folder.path()).assert().success();
-    let (head, tail) = CLASSIFIER.split_once("[tokenizer]").unwrap();
-    let training = tail.split_once("[training]").unwrap().1;
-    let spec = head.replace(
-        "labels = [\"bad\", \"good\"]",
-        "labels = [\"poor\", \"fair\", \"fine\"]\nrename = { bad = \"poor\", good = \"fine\" }",
-    ) + "[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"models/tiny\"\n[training]"
-        + training;
-    fs::write(folder.path().join("other.toml"), spec).unwrap();
-    let mut other = Command::cargo_bin("train-subject").unwrap();
-    let output = other.current_dir(folder.path()).arg("other.toml").assert().success().get_output().clone();
-    let messages = String::from_utf8(output.stderr).unwrap();
-    let expected =
-        "newly initialised, since `models/tiny` has none that fits: classifier.weight, classifier.bias";
-    assert!(messages.contains(expected), "{messages}");
-    let config = String::from_utf8(read(folder.path(), "data/models/other/config.json")).unwrap();
-    assert!(config.contains("\"2\": \"fine\""), "{config}");
-    let tokenizer = |name: &str| read(folder.path(), &format!("data/models/{name}/tokenizer.json"));
-    assert_eq!(tokenizer("other"), tokenizer("tiny"));
+    let classes = "labels = [\"poor\", \"fair\", \"fine\"]\nrename = { bad = \"poor\", good = \"fine\" }";
+    let classes = fine_tuning("models/tiny").replace("labels = [\"bad\", \"good\"]", classes);
+    let (data, training) = REGRESSION.split_once("tokenizer.vocabulary").unwrap();
+    let training = training.lines().find(|line| line.starts_with("training")).unwrap();
+    let regression = format!("{data}checkpoint.from = \"models/tiny\"\n{training}\n");
+    for (spec, entry) in [(classes, "\"2\": \"fine\""), (regression, "\"problem_type\": \"regression\"")] {
+        let said = trained(folder.path(), &spec);
+        assert!(said.contains("has none that fits: classifier.weight, classifier.bias"), "{said}");
+        let config = text(folder.path(), "data/models/other/config.json");
+        assert!(config.contains(entry), "{config}");
+        let tokenizer = |name: &str| read(folder.path(), &format!("data/models/{name}/tokenizer.json"));
+        assert_eq!(tokenizer("other"), tokenizer("tiny"));
+    }
+    let scores = curve(folder.path(), "other", "dev_score");
+    assert!(scores[3] > 80.0, "counting words must be learnt: {scores:?}");
+    let signature = text(folder.path(), "results/other/training.json");
+    assert!(signature.contains("squared error per text; dev_score: pearson"), "{signature}");
 }
 
 /// Fine-tunes random encoders of all families, with a tokenizer that was trained here.
@@ -94,106 +93,53 @@ fn a_checkpoint_is_fine_tuned_to_other_classes() {
 fn encoders_of_all_families_are_fine_tuned() {
     let folder = folder(CLASSIFIER);
     command(folder.path()).assert().success();
-    let (head, tail) = CLASSIFIER.split_once("[tokenizer]").unwrap();
-    let training = tail.split_once("[training]").unwrap().1;
-    let spec = format!(
-        "{head}[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"models/base\"\n[training]{training}"
-    );
+    let spec = fine_tuning("models/base");
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden");
     let base = folder.path().join("data/models/base");
     fs::create_dir(&base).unwrap();
     fs::copy(folder.path().join("data/models/tiny/tokenizer.json"), base.join("tokenizer.json")).unwrap();
-    for family in [
-        "families/roberta",
-        "families/xlm-roberta",
-        "families/distilbert",
-        "more/bert",
-        "more/camembert",
-        "more/electra",
-        "more/mpnet",
-        "more/albert",
-        "more/deberta-v2",
-        "more/modernbert",
-    ] {
-        let config = fs::read_to_string(golden.join(family).join("config.json")).unwrap();
+    let families = ["families/roberta", "families/xlm-roberta", "families/distilbert"].map(str::to_owned);
+    let more = ["bert", "camembert", "electra", "mpnet", "albert", "deberta-v2", "modernbert"];
+    for family in families.into_iter().chain(more.map(|name| format!("more/{name}"))) {
+        let config = fs::read_to_string(golden.join(&family).join("config.json")).unwrap();
         let config = [1, 3].iter().fold(config, |config, pad| {
             config.replace(&format!("\"pad_token_id\": {pad}"), "\"pad_token_id\": 0") // as in the tokenizer
         });
         fs::write(base.join("config.json"), config).unwrap();
-        fs::copy(golden.join(family).join("model.safetensors"), base.join("model.safetensors")).unwrap();
-        fs::write(folder.path().join("tuned.toml"), &spec).unwrap();
-        let mut tune = Command::cargo_bin("train-subject").unwrap();
-        tune.current_dir(folder.path()).args(["tuned.toml", "--threads", "2", "--again"]).assert().success();
-        let scores = curve(folder.path(), "tuned", "dev_score");
+        fs::copy(golden.join(&family).join("model.safetensors"), base.join("model.safetensors")).unwrap();
+        trained(folder.path(), &spec);
+        let scores = curve(folder.path(), "other", "dev_score");
         let best = scores.iter().copied().fold(0.0, f64::max);
         assert!(best > 70.0, "{family}: {scores:?}"); // half of the 40 texts are good
-        let losses = curve(folder.path(), "tuned", "train_loss");
+        let losses = curve(folder.path(), "other", "train_loss");
         assert!(losses[3] < 0.9 * losses[0], "{family}: {losses:?}");
     }
 }
 
-/// Fine-tunes a classifier with two outputs to a single one.
-#[test]
-fn a_checkpoint_is_fine_tuned_to_one_output() {
-    let folder = folder(CLASSIFIER);
-    command(folder.path()).assert().success();
-    let (head, tail) = REGRESSION.split_once("tokenizer.vocabulary").unwrap();
-    let training = tail.lines().find(|line| line.starts_with("training")).unwrap();
-    let spec = format!("{head}checkpoint.from = \"models/tiny\"\n{training}\n");
-    fs::write(folder.path().join("other.toml"), spec).unwrap();
-    let mut other = Command::cargo_bin("train-subject").unwrap();
-    let output = other.current_dir(folder.path()).arg("other.toml").assert().success().get_output().clone();
-    let messages = String::from_utf8(output.stderr).unwrap();
-    assert!(messages.contains("has none that fits: classifier.weight, classifier.bias"), "{messages}");
-    let config = String::from_utf8(read(folder.path(), "data/models/other/config.json")).unwrap();
-    assert!(config.contains("\"problem_type\": \"regression\""), "{config}");
-    let scores = curve(folder.path(), "other", "dev_score");
-    assert!(scores[3] > 80.0, "counting words must be learnt: {scores:?}");
-    let signature = String::from_utf8(read(folder.path(), "results/other/training.json")).unwrap();
-    assert!(signature.contains("squared error per text; dev_score: pearson"), "{signature}");
-}
-
 #[test]
 fn a_faulty_description_is_refused_before_training() {
+    let (metric, labels) = ("metric = \"accuracy\"", "labels = [\"bad\", \"good\"]");
+    let holdout = "holdout = { name = \"new\", from = \"train\", examples = 9000, seed = 1 }\n[data.splits]";
     let cases = [
-        ("metric = \"accuracy\"", "metric = \"f1\"", "score.metric f1 needs score.positive"),
-        (
-            "metric = \"accuracy\"",
-            "metric = \"f1\"\npositive = \"fair\"",
-            "score.positive is `fair`, but data.labels are `bad`, `good`",
-        ),
-        ("metric = \"accuracy\"", "metric = \"recall\"", "unknown variant `recall`"),
-        ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"fair\"]", "split `train`, example"),
-        ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"bad\"]", "data.labels names a class twice"),
-        ("labels = [\"bad\", \"good\"]", "", "[training] needs data.labels"),
-        ("text = \"review\"", "text = 4", "train.tsv` has no column 4"),
+        (metric, "metric = \"f1\"", "score.metric f1 needs score.positive"),
+        (metric, "metric = \"f1\"\npositive = \"fair\"", "score.positive is `fair`, but data.labels are"),
+        (metric, "metric = \"recall\"", "unknown variant `recall`"),
+        (labels, "labels = [\"bad\", \"bad\"]", "data.labels names a class twice"),
+        (labels, "", "[training] needs data.labels"),
+        ("text = \"review\"", "text = 4", "train.tsv has no column 4"),
         ("dev = \"reviews/dev.tsv\"", "dev = 3", "a split must be \"file\", { file = "),
-        ("vocabulary = 60", "vocabulary = 3", "a vocabulary of 3 is too small"),
+        ("dev = \"reviews/dev.tsv\"", "", "[training] needs a dev split, but `dev` is none of"),
         ("vocabulary = 60", "", "[model] needs tokenizer.vocabulary"),
         ("learning_rate = 1e-2", "learning_rate = -1.0", "training.learning_rate must be above 0"),
-        (
-            "dev = \"reviews/dev.tsv\"",
-            "",
-            "[training] needs a dev split, but `dev` is none of `test`, `train`: data.dev names one",
-        ),
-        (
-            "[data.splits]",
-            "holdout = { name = \"new\", from = \"train\", examples = 9000, seed = 1 }\n[data.splits]",
-            "data.holdout takes 9000 examples out of split `train`, which has 400",
-        ),
-        (
-            "task = \"classification\"",
-            "",
-            "without `task = \"classification\"` or `task = \"language-modelling\"` it describes a translator",
-        ),
-        ("[model]", "[checkpoint]\nfrom = \"x\"\n[model]", "both [checkpoint] and [model] are given"),
+        ("[data.splits]", holdout, "data.holdout takes 9000 examples out of split `train`, which has 400"),
+        ("task = \"classification\"", "", "it describes a translator"),
         ("task = \"classification\"", "task = \"regression\"", "unknown variant `regression`"),
+        ("[model]", "[checkpoint]\nfrom = \"x\"\n[model]", "both [checkpoint] and [model] are given"),
     ];
     for (from, to, expected) in cases {
         assert!(CLASSIFIER.contains(from), "{from}");
         let folder = folder(&CLASSIFIER.replace(from, to));
-        let message = refusal(folder.path());
-        assert!(message.contains(expected), "{to}: {message}");
+        refuses(&mut command(folder.path()), expected);
         let written = fs::read_dir(folder.path().join("data/models")).map_or(0, Iterator::count);
         assert_eq!(written, 0, "{to}: something was written");
     }
@@ -208,27 +154,8 @@ fn classes_may_be_called_by_numbers() {
         .replace("metric = \"accuracy\"", "metric = \"f1\"\npositive = 0");
     let numbered = folder(&spec);
     command(numbered.path()).assert().success();
-    let config = String::from_utf8(read(numbered.path(), "data/models/tiny/config.json")).unwrap();
+    let config = text(numbered.path(), "data/models/tiny/config.json");
     assert!(config.contains("\"0\": \"1\""), "{config}");
-    let message = refusal(folder(&spec.replace("[1, 0]", "[1.5, 0]")).path());
-    assert!(message.contains("expected the name of a class: text in quotes, or a whole number"), "{message}");
-}
-
-#[test]
-fn faulty_data_is_refused_by_file_and_line() {
-    let cases: [(&[u8], &str); 4] = [
-        (b"review\tverdict\nlovely film\n", "line 2"),
-        (b"review\tverdict\nlovely\tgood\nfilm \xff\tgood\n", "line 3"),
-        (b"review\tverdict\n", "dev.tsv"),
-        (
-            b"review\tverdict\nlovely\tbetter\n",
-            "split `dev`, example 1: label `better` is not one of `bad`, `good`",
-        ),
-    ];
-    for (content, expected) in cases {
-        let folder = folder(CLASSIFIER);
-        fs::write(folder.path().join("data/reviews/dev.tsv"), content).unwrap();
-        let message = refusal(folder.path());
-        assert!(message.contains(expected), "{expected}: {message}");
-    }
+    let fraction = folder(&spec.replace("[1, 0]", "[1.5, 0]"));
+    refuses(&mut command(fraction.path()), "expected the name of a class");
 }

@@ -105,28 +105,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_the_unit_that_fits() {
-        let shown = [1.4, 99.0, 100.0, 5_900.0, 12_300.0].map(duration);
-        assert_eq!(shown, ["1 s", "99 s", "2 min", "98 min", "3.4 h"]);
-    }
-
-    #[test]
     fn numbers_are_rounded_as_a_reader_expects() {
+        let durations = [1.4, 99.0, 100.0, 5_900.0, 12_300.0].map(duration);
+        assert_eq!(durations, ["1 s", "99 s", "2 min", "98 min", "3.4 h"]);
         let signs = [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2));
         assert_eq!(signs, ["0.00", "0.00", "0.00", "+0.03"]);
         assert_eq!([f64::NAN, f64::NEG_INFINITY].map(|value| signed(value, 2)), ["NaN", "-inf"]);
         assert_eq!([fixed(-0.5, 1), fixed(36.0, 0), fixed(-0.004, 2)], ["-0.5", "36", "0.00"]);
-        assert_eq!([typeset(-0.5, 1), typeset(36.0, 0)], ["\u{2212}0.5", "36"]);
         assert_eq!(with_minus("-0.5 (-1 to +2) enc-enc-1"), "\u{2212}0.5 (\u{2212}1 to +2) enc-enc-1");
-        assert_eq!(
-            [0.0002, 0.000_199_98, -0.000_25, 0.0, 0.012].map(short),
-            ["0.0002", "0.0002", "-0.00025", "0", "0.012"]
-        );
+        let shorts = [0.0002, 0.000_199_98, -0.000_25, 0.0, 0.012, 1.0, 100.0].map(short);
+        assert_eq!(shorts, ["0.0002", "0.0002", "-0.00025", "0", "0.012", "1", "100"]);
         assert_eq!([20.0, 19.79, 0.04, 99.96].map(tenths), ["20", "19.8", "0", "100"]);
-        assert_eq!([share(20.0, false), share(90.3, true)], ["20", "\u{2265} 90.3"]);
         assert_eq!([0.5, 1.0, -9.9, 10.0, 99.0, 100.0, 12_345.0].map(decimals), [3, 2, 2, 1, 1, 0, 0]);
         assert_eq!([0.0, 0.001, 0.034_56].map(p_value), ["p < 0.001", "p = 0.001", "p = 0.035"]);
-        assert_eq!([0.0, 0.034_56].map(bare_p), ["< 0.001", "0.035"]);
-        assert_eq!([0.96, 1.0, 100.0, 0.05].map(short), ["0.96", "1", "100", "0.05"]);
     }
 }

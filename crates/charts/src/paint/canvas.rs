@@ -229,27 +229,4 @@ mod tests {
         let (text, size) = fitted(&"long ".repeat(100), 8.0, 50.0);
         assert!(text.ends_with('\u{2026}') && width(&text, size) <= 50.0, "{text}");
     }
-
-    /// Fonts such as DejaVu are wider than the embedded one.
-    #[test]
-    fn viewers_stretch_each_text_to_its_box_whatever_font_they_have() {
-        let mut canvas = Canvas::new([3.0, 1.0], "");
-        let style = TextStyle { size: 7.2, color: WHITE, anchor: HPos::Right };
-        style.write(&mut canvas, "r = 0.64", (90.0, 20.0));
-        style.write_upwards(&mut canvas, "cross-attention", (9.0, 60.0));
-        let (svg, texts) = canvas.finish();
-        let lengths = texts.iter().map(|(_, [left, right, top, bottom])| (right - left).max(bottom - top));
-        let expected: Vec<String> = lengths
-            .map(|length| format!("textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", units(length)))
-            .collect();
-        let drawn: Vec<&str> = svg.lines().filter(|line| line.starts_with("<text")).collect();
-        assert_eq!((drawn.len(), expected.len()), (2, 2));
-        assert!(drawn.iter().zip(&expected).all(|(text, length)| text.contains(length)), "{svg}{expected:?}");
-    }
-
-    /// A Roboto digit is 1150 of 2048 font units wide.
-    #[test]
-    fn widths_are_those_of_the_font_file() {
-        assert!((width("00000", 2048.0) - 5.0 * 1150.0).abs() < 10.0, "{}", width("00000", 2048.0));
-    }
 }

@@ -31,7 +31,6 @@ fn gap(left: &Tensor, right: &Tensor) -> f64 {
     (left - right).abs().max().double_value(&[])
 }
 
-/// Closing a head's gate and zeroing its columns of W_o must give equal outputs.
 #[test]
 fn masking_a_head_equals_pruning_it() {
     let open = Tensor::ones([1, 3], OPTIONS);

@@ -6,7 +6,6 @@ use families::config::d_head;
 use tch::{Device, Kind, Tensor};
 
 use super::{Classified, Classifier, ClassifierConfig, ClassifierFamily, ClassifierHead};
-use crate::families::CLASSIFIERS;
 use crate::storage::unpack;
 use crate::{Error, GatedModel, ModelConfig, Weights};
 
@@ -32,16 +31,7 @@ impl Classifier {
 
     /// Loads a classifier from a Hugging Face folder: `config.json` and `model.safetensors`.
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
-        Self::load_as(CLASSIFIERS, folder, options)
-    }
-
-    /// Like [`load`](Self::load), for one of these families.
-    pub fn load_as(
-        families: &[&'static ClassifierFamily],
-        folder: &Path,
-        options: (Kind, Device),
-    ) -> Result<Self, Error> {
-        let config = ClassifierConfig::read_with_labels(&folder.join("config.json"), families)?;
+        let config = ClassifierConfig::read(&folder.join("config.json"))?;
         let file = open(folder, &config)?;
         let (storage, inventory) = (&config.family.storage, config.inventory());
         file.check(&storage.inventory(&inventory))?;

@@ -22,10 +22,7 @@ pub use checkpoint::Pretrained;
 use embedding::Embedding;
 pub use embedding::{ImageBatch, Inputs};
 pub use families::classifier::{ClassifierConfig, ClassifierOptions, ImageShape, ImageSize, Pooling};
-pub use families::tables::{
-    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
-    PositionStart,
-};
+pub use families::tables::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, HeadActivation};
 use head::Head;
 pub(crate) use layer::Layer;
 

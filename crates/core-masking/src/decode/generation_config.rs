@@ -256,14 +256,11 @@ mod tests {
         }
     }
 
+    /// Old folders keep them in the configuration.
     #[test]
     fn the_settings_of_opus_mt_are_understood() {
-        assert_eq!(read(OPUS, Some(OPUS_GENERATION)).unwrap(), opus());
-    }
-
-    #[test]
-    fn old_folders_keep_their_settings_in_the_configuration() {
         let mut expected = opus();
+        assert_eq!(read(OPUS, Some(OPUS_GENERATION)).unwrap(), expected);
         expected.rules.as_mut().unwrap().renormalised = false;
         assert_eq!(read(OPUS, None).unwrap(), expected);
         // for transformers' TranslatorConfig an absent key means 0, but null forces nothing
@@ -276,21 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn without_entries_the_defaults_of_transformers_hold() {
-        let expected = BeamSearch {
-            beam: 1,
-            length_penalty: 1.0,
-            stopping: Stopping::Heuristic,
-            length_limit: (0.0, 20),
-            rules: Some(OutputRules::default()),
-        };
-        assert_eq!(read(OPUS, Some("{}")).unwrap(), expected);
-        assert_eq!(read(OPUS, Some(r#"{"num_beams": null, "early_stopping": null}"#)).unwrap(), expected);
-    }
-
-    #[test]
-    fn each_entry_changes_what_it_is_about() {
+    fn each_entry_changes_what_it_is_about_and_defaults_are_those_of_transformers() {
         let read = |text: &str| read(OPUS, Some(text)).unwrap();
+        let (stopping, rules) = (Stopping::Heuristic, Some(OutputRules::default()));
+        let defaults = BeamSearch { beam: 1, length_penalty: 1.0, stopping, length_limit: (0.0, 20), rules };
+        assert_eq!(read("{}"), defaults);
+        assert_eq!(read(r#"{"num_beams": null, "early_stopping": null}"#), defaults);
         assert_eq!(read(r#"{"early_stopping": true}"#).stopping, Stopping::Early);
         assert_eq!(read(r#"{"early_stopping": "never"}"#).stopping, Stopping::Exact);
         assert_eq!(read(r#"{"max_length": 9, "max_new_tokens": 30}"#).length_limit, (0.0, 30));
@@ -301,9 +289,8 @@ mod tests {
         }
         assert_eq!(read(r#"{"length_penalty": 0.6}"#).length_penalty, 0.6);
         // neither the end token, which cannot be banned, nor neutral settings
-        let rules =
-            read(r#"{"bad_words_ids": [[7], [0], [9]], "repetition_penalty": 1, "min_length": 0}"#).rules;
-        assert_eq!(rules.unwrap().banned, [7, 9]);
+        let text = r#"{"bad_words_ids": [[7], [0], [9]], "repetition_penalty": 1, "min_length": 0}"#;
+        assert_eq!(read(text).rules.unwrap().banned, [7, 9]);
         assert!(read(r#"{"forced_eos_token_id": [0]}"#).rules.unwrap().end_forced);
         let text = r#"{"forced_bos_token_id": 7, "no_repeat_ngram_size": 3, "min_length": 56}"#;
         let rules = read(text).rules.unwrap();
@@ -314,11 +301,9 @@ mod tests {
     /// A forced end token takes the last place, so a translation that is one token shorter ended with an end token of its own.
     #[test]
     fn translations_are_cut_if_no_end_token_of_their_own_fits_into_the_limit() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.json");
-        std::fs::write(&path, OPUS).unwrap();
-        let config = TranslatorConfig::read(&path).unwrap();
-        let mut search = opus();
+        let (config, mut search) = (serde_json::from_str::<TranslatorConfig>(OPUS).unwrap(), opus());
+        let own = OutputRules { banned: vec![59_513], end_forced: true, ..OutputRules::default() };
+        assert_eq!(OutputRules::of(&config), own, "without rules the padding is banned");
         for (end_forced, tokens, is_cut) in
             [(true, 2, false), (true, 3, true), (false, 3, false), (false, 4, true)]
         {

@@ -201,18 +201,6 @@ mod tests {
         Candidate { rank, beam, token }
     }
 
-    #[test]
-    fn scores_are_divided_by_the_length_with_the_end_symbol() {
-        let search = search(2, Stopping::Early);
-        let mut sentence = Hypotheses::new(4, 9);
-        sentence.advance(&search, &[candidate(0, 5, -1.0), candidate(0, 6, -2.0)], 1, END, false);
-        let ends = [candidate(0, END, -3.0), candidate(1, END, -4.0), candidate(0, 6, -5.0)];
-        sentence.advance(&search, &ends, 2, END, false);
-        assert!(sentence.is_finished());
-        // one token and the end: -3 / 2
-        assert_eq!(sentence.best(&search), Translation { tokens: vec![5], score: Some(-1.5), steps: 2 });
-    }
-
     /// Two hypotheses finish, and the worse scores -2.5 / 2 = -1.25; the best unfinished one has -2.75.
     #[test]
     fn each_way_of_stopping_waits_for_something_else() {
@@ -256,18 +244,5 @@ mod tests {
         assert_eq!(forbidden(1, 0), [(0, 9), (0, 5), (0, 6), (0, 5)]);
         assert_eq!(forbidden(2, 0), [(0, 6)]);
         assert_eq!((forbidden(3, 0), forbidden(7, 0)), (vec![], vec![]));
-    }
-
-    #[test]
-    fn the_greatest_length_ends_every_hypothesis() {
-        for (forced, expected) in [(false, vec![5, 6, 7]), (true, vec![5, 6])] {
-            let search = search(1, Stopping::Exact);
-            let mut sentence = Hypotheses::new(3, 9);
-            for (length, token) in [(1, 5), (2, 6), (3, 7)] {
-                sentence.advance(&search, &[candidate(0, token, -1.0)], length, END, forced);
-            }
-            assert!(sentence.is_finished());
-            assert_eq!(sentence.best(&search).tokens, expected);
-        }
     }
 }

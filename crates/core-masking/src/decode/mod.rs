@@ -227,18 +227,3 @@ fn without(rows: usize, leaves: impl Fn(usize) -> bool) -> Vec<usize> {
     }
     kept
 }
-
-#[cfg(test)]
-mod tests {
-    use super::without;
-
-    #[test]
-    fn only_rows_from_the_end_move_when_others_leave() {
-        let left = |leaving: &[usize]| without(5, |row| leaving.contains(&row));
-        assert_eq!(left(&[]), [0, 1, 2, 3, 4]);
-        assert_eq!(left(&[1]), [0, 4, 2, 3]);
-        assert_eq!(left(&[0, 4]), [3, 1, 2]);
-        assert_eq!(left(&[3, 4]), [0, 1, 2]);
-        assert!(left(&[0, 1, 2, 3, 4]).is_empty());
-    }
-}

@@ -115,19 +115,21 @@ impl Tile {
 mod tests {
     use super::*;
 
+    const DOUBLE: (Kind, Device) = (Kind::Double, Device::Cpu);
+
     fn gap(found: &Tensor, expected: &Tensor) -> f64 {
         (found - expected).nan_to_num(0.0, None, None).abs().max().double_value(&[])
+    }
+
+    fn numbers(shape: &[i64], step: f64) -> Tensor {
+        (Tensor::arange(shape.iter().product::<i64>(), DOUBLE) * step).sin().view(shape) * 4.0
     }
 
     /// In bfloat16, logits are products in bfloat16, but their exponentials are summed in single precision: in bfloat16 a sum over 1,089
     /// tokens would be a multiple of 8.
     #[test]
     fn reduced_precision_is_summed_up_in_single() {
-        let options = (Kind::Float, Device::Cpu);
-        let numbers = |shape: &[i64], step: f64| {
-            let count: i64 = shape.iter().product();
-            ((Tensor::arange(count, options) * step).sin().view(shape) * 4.0).to_kind(Kind::BFloat16)
-        };
+        let numbers = |shape: &[i64], step| numbers(shape, step).to_kind(Kind::BFloat16);
         let (weight, hidden) = (numbers(&[TILE + 65, 5], 0.7), numbers(&[3, 5], 1.3));
         for bias in [numbers(&[TILE + 65], 0.3), Tensor::zeros([TILE + 65], (Kind::BFloat16, Device::Cpu))] {
             let rules = OutputRules { banned: vec![7], ..OutputRules::default() };
@@ -151,16 +153,11 @@ mod tests {
     /// a bias.
     #[test]
     fn tiles_give_what_the_whole_vocabulary_gives() {
-        let options = (Kind::Double, Device::Cpu);
         for (vocabulary, banned) in
             [(2 * TILE + 65, vec![3, 1_024, 1_025, 2_112]), (TILE + 1, vec![1_024]), (70, vec![])]
         {
-            let numbers = |shape: &[i64], step: f64| {
-                let count: i64 = shape.iter().product();
-                (Tensor::arange(count, options) * step).sin().view(shape) * 4.0
-            };
             let (weight, hidden) = (numbers(&[vocabulary, 5], 0.7), numbers(&[3, 5], 1.3));
-            for bias in [numbers(&[vocabulary], 0.3), Tensor::zeros([vocabulary], options)] {
+            for bias in [numbers(&[vocabulary], 0.3), Tensor::zeros([vocabulary], DOUBLE)] {
                 for renormalised in [true, false] {
                     let rules =
                         OutputRules { banned: banned.clone(), renormalised, ..OutputRules::default() };

@@ -174,7 +174,6 @@ mod tests {
         assert_eq!(all.normalised_by_layer(), expected);
     }
 
-    /// The sums are 3 + 4 and 5 + 1: the second module is masked first, as a whole.
     #[test]
     fn a_module_goes_as_a_whole() {
         let of = [("self:1:1", 3.0), ("self:1:2", 4.0), ("self:2:1", 5.0), ("self:2:2", 1.0)];
@@ -208,25 +207,5 @@ mod tests {
         whole.merge(&part);
         assert_eq!(whole.terms(head).unwrap().squares, Some(21.0));
         assert_eq!(whole.means().get(head), Some(7.0 / 3.0));
-    }
-
-    /// 33 examples, added from the last to the first: the mean of the first 32 is 16.5, and the 33rd is a batch. The activation norm is the
-    /// root of the sum, 5 for 9 + 16.
-    #[test]
-    fn sums_over_a_split_do_not_depend_on_the_order_of_its_examples() {
-        let head: HeadId = "self:1:1".parse().unwrap();
-        let mut added = HeadMeans::default();
-        for place in (1..=33).rev() {
-            added.add(head, Terms { derivatives: vec![f64::from(place)], count: 1.0, ..Terms::default() });
-        }
-        let order: Vec<usize> = (0..33).rev().collect();
-        let found = added.of_split(Measure::FisherBatches, &order);
-        assert_eq!(found.terms(head).unwrap().derivatives, [16.5, 33.0]);
-        assert_eq!(found.means().get(head), Some(16.5 * 16.5 + 33.0 * 33.0));
-        let mut sizes = HeadMeans::default();
-        for sum in [9.0, 16.0] {
-            sizes.add(head, Terms { sum, count: 1.0, ..Terms::default() });
-        }
-        assert_eq!(sizes.of_split(Measure::ActivationNorm, &[1, 0]).means().get(head), Some(5.0));
     }
 }

@@ -234,8 +234,7 @@ mod tests {
         }
     }
 
-    /// A question with three choices and one with two, of different lengths: the cross-entropy equals a softmax computed by hand, and its
-    /// derivatives equal finite differences.
+    /// A question with three choices and one with two, of different lengths: the cross-entropy equals a softmax computed by hand.
     #[test]
     fn the_loss_of_a_choice_is_the_cross_entropy_of_its_log_probabilities() {
         let options = (Kind::Double, Device::Cpu);
@@ -248,17 +247,5 @@ mod tests {
             found.iter().zip(expected).all(|(found, wanted)| (found - wanted).abs() < 1e-12),
             "{found:?}"
         );
-
-        let leaf = nats.copy().set_requires_grad(true);
-        choices.cross_entropy(&leaf).sum(None).backward();
-        for row in 0..5 {
-            let moved = |step: f64| {
-                let moved = nats.copy();
-                let _ = moved.get(row).fill_(nats.double_value(&[row]) + step);
-                choices.cross_entropy(&moved).sum(None).double_value(&[])
-            };
-            let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-            assert!((leaf.grad().double_value(&[row]) - slope).abs() < 1e-8, "row {row}");
-        }
     }
 }

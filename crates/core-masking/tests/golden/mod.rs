@@ -1,36 +1,70 @@
 //! Reference numbers as JSON.
-use std::path::PathBuf;
+#![allow(dead_code, reason = "some tests have no use for a part")]
+use std::path::{Path, PathBuf};
 
 use core_masking::{Attention, GatedModel, Gates, HeadId, HeadSet};
 use serde_json::Value;
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
-/// Returns the folder of reference numbers and the contents of its file `name`.
-#[allow(dead_code, reason = "some tests have no use for it")]
-pub fn load(name: &str) -> (PathBuf, Value) {
+pub const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+// Folders by the type of model; some of those in `more/` are outside the repository.
+pub const CLASSIFIERS: &str = "more/bert families/roberta families/xlm-roberta families/distilbert more/camembert more/electra \
+    more/mpnet more/albert more/deberta-v2 more/modernbert more/modernbert-mean tokens-images/bert-tokens \
+    tokens-images/roberta-tokens tokens-images/distilbert-tokens tokens-images/vit tokens-images/vit-grey tokens-images/deit";
+pub const LANGUAGE_MODELS: &str = "families/gpt2 families/llama families/llama3 families/mistral families/qwen2 families/qwen3 \
+    more/llama-bias more/llama-head_dim more/granite more/starcoder2 more/smollm3 more/olmo2 more/phi3 more/phi3-partial more/gpt_neox \
+    more/gpt_neox-serial more/opt more/gemma more/gemma2 more/gemma3_text more/gemma3_text-linear more/qwen3_moe \
+    tokens-images/cohere tokens-images/cohere-qk tokens-images/glm4";
+pub const TRANSLATORS: &str = "families/fsmt more/marian more/marian-two more/marian-two-sizes more/bart more/mbart more/m2m_100 \
+    more/pegasus more/t5 more/t5-v1.1 more/mt5";
+
+/// Returns the folder `name` of reference numbers and what the JSON file beside it contains; prints if they are not at hand.
+pub fn load(name: &str) -> Option<(PathBuf, Value)> {
     tch::set_num_threads(1); // the models are tiny, and waiting for threads would take most of the time
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden"));
-    let text = std::fs::read_to_string(folder.join(name)).unwrap();
-    (folder, serde_json::from_str(&text).unwrap())
+    let file = test_support::golden(&format!("{name}.json"))?;
+    Some((test_support::golden(name)?, read(&file)))
+}
+
+/// Reads a JSON file.
+pub fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Writes to the folder `to` the `config.json` from `path` with these changes; an entry that becomes "absent" is left out.
+pub fn write_config(path: &Path, changes: &Value, to: &Path) {
+    let mut config = read(path);
+    let entries = config.as_object_mut().unwrap();
+    entries.extend(changes.as_object().unwrap().clone());
+    entries.retain(|_, value| *value != "absent");
+    std::fs::write(to.join("config.json"), config.to_string()).unwrap();
 }
 
 /// Converts nested arrays of numbers to a tensor in double precision.
 pub fn tensor(value: &Value) -> Tensor {
-    fn flatten(value: &Value, flat: &mut Vec<f64>) {
-        match value {
-            Value::Array(items) => items.iter().for_each(|item| flatten(item, flat)),
-            number => flat.push(number.as_f64().unwrap()),
-        }
+    let items = value.as_array().unwrap();
+    if items[0].is_array() {
+        return Tensor::stack(&items.iter().map(tensor).collect::<Vec<_>>(), 0);
     }
-    let mut shape = Vec::new();
-    let mut inner = value;
-    while let Value::Array(items) = inner {
-        shape.push(items.len() as i64);
-        inner = &items[0];
-    }
-    let mut flat = Vec::new();
-    flatten(value, &mut flat);
-    Tensor::from_slice(&flat).view(shape.as_slice())
+    Tensor::from_slice(&items.iter().map(|number| number.as_f64().unwrap()).collect::<Vec<_>>())
+}
+
+/// Converts rows of whole numbers, which may be written as `7.0`.
+pub fn rows(value: &Value) -> Vec<Vec<u32>> {
+    let rows: Vec<Vec<f64>> = serde_json::from_value(value.clone()).unwrap();
+    rows.into_iter().map(|row| row.into_iter().map(|id| id as u32).collect()).collect()
+}
+
+/// Returns the tokens at which the mask is 1.
+pub fn real(numbers: &Value, name: &str, mask: &str) -> Vec<Vec<u32>> {
+    let real = |(row, mask): (Vec<u32>, Vec<u32>)| {
+        row.into_iter().zip(mask).filter(|(_, mask)| *mask == 1).map(|(id, _)| id).collect()
+    };
+    rows(&numbers[name]).into_iter().zip(rows(&numbers[mask])).map(real).collect()
+}
+
+pub fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
+    rows.iter().map(Vec::as_slice).collect()
 }
 
 /// Returns the maximum difference of two tensors of equal shape.
@@ -40,49 +74,44 @@ pub fn gap(found: &Tensor, expected: &Tensor) -> f64 {
 }
 
 /// Maximum [`gap`] that rounding and summation order explain, relative to expected numbers above 1.
-#[allow(dead_code, reason = "some tests have no use for it")]
 pub const TOLERANCE: f64 = 5e-5;
 
 /// Returns the [`gap`] that [`TOLERANCE`] limits.
-#[allow(dead_code, reason = "some tests have no use for it")]
 pub fn gap_of_each(found: &Tensor, expected: &Tensor) -> f64 {
     let size = expected.abs().clamp_min(1.0);
     gap(&(found.to_kind(Kind::Double) / &size), &(expected / &size))
 }
 
 /// Returns the [`gap`] relative to the largest expected number.
-#[allow(dead_code, reason = "some tests have no use for it")]
 pub fn relative_gap(found: &Tensor, expected: &Tensor) -> f64 {
     gap(found, expected) / expected.abs().max().double_value(&[])
 }
 
-/// Parses attention type and numbers, counted from 0, from a key such as `1,3`, `enc-dec,1,3` or `enc_dec,1`.
-pub fn place(key: &str) -> (Attention, Vec<usize>) {
-    let key = key.replace('_', "-");
-    let (attention, numbers) = match key.split_once(',') {
-        Some((name, numbers)) if name.parse::<usize>().is_err() => (name.parse().unwrap(), numbers),
-        _ => (Attention::SelfAttention, &*key),
+/// Parses a head from a key such as `1,3` or `enc-dec,1,3`, counted from 0.
+pub fn head(key: &str) -> HeadId {
+    let parts: Vec<&str> = key.split(',').collect();
+    let (attention, places) = match parts[..] {
+        [name, layer, head] => (name.parse().unwrap(), [layer, head]),
+        _ => (Attention::SelfAttention, [parts[0], parts[1]]),
     };
-    (attention, numbers.split(',').map(|number| number.parse().unwrap()).collect())
+    let [layer, head] = places.map(|number| number.parse().unwrap());
+    HeadId::from_index(attention, layer, head)
 }
 
-/// Compares the results of `run` with each head masked that is a key of `cases`; returns the number of cases.
-#[allow(dead_code, reason = "some tests have no use for it")]
+pub fn masking<M: GatedModel>(model: &M, set: &HeadSet) -> Gates {
+    Gates::masking(&model.layout(), std::slice::from_ref(set), model.options()).unwrap()
+}
+
+/// Compares the results of `run` with each head masked that is a key of `cases`.
 pub fn compare_masked<M: GatedModel>(
     model: &M,
     cases: &Value,
     tolerance: f64,
     gap: fn(&Tensor, &Tensor) -> f64,
     run: impl Fn(&Gates) -> Tensor,
-) -> usize {
-    let cases = cases.as_object().unwrap();
-    for (key, expected) in cases {
-        let (attention, numbers) = place(key);
-        let id = HeadId::from_index(attention, numbers[0], numbers[1]);
-        let set = [HeadSet::from_iter([id])];
-        let gap =
-            gap(&run(&Gates::masking(&model.layout(), &set, model.options()).unwrap()), &tensor(expected));
-        assert!(gap < tolerance, "without {id}: {gap:e}");
+) {
+    for (key, expected) in cases.as_object().unwrap() {
+        let gap = gap(&run(&masking(model, &HeadSet::from_iter([head(key)]))), &tensor(expected));
+        assert!(gap < tolerance, "without {key}: {gap:e}");
     }
-    cases.len()
 }

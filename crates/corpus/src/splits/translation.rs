@@ -251,14 +251,12 @@ mod tests {
         let table = "pairs = 'a.tsv'\nsource = 1\ntarget = 2";
         split(table).unwrap();
         assert!(refusal(&table.replace('1', "0")).ends_with("columns are counted from 1"));
-        assert!(refusal(&format!("{table}\ninside = 'b.tsv'")).ends_with("but `a.tsv` is no .zip"));
         assert_eq!(refusal(&format!("{table}\nsample = 4")), "`sample` and `seed` need each other");
         assert_eq!(refusal(&format!("{table}\nsample = 0\nseed = 1")), "`sample` must be at least 1");
         assert_eq!(refusal(&format!("{table}\nmost_words = 0")), "`most_words` must be at least 1");
         let files = "source = 'a.en'\ntarget = 'a.fr'\ninside = 'b'";
         assert_eq!(refusal(files), "`inside` is for `pairs`, a table in a zip archive");
-        let side = "a side is a file, a list of files or, with `pairs`, a column: its number, counted from 1, or with `kind` its name";
-        assert_eq!(refusal("source = true\ntarget = 'a.fr'"), side);
+        assert!(refusal("source = true\ntarget = 'a.fr'").starts_with("a side is a file, a list of files"));
         for sides in ["source = ['a.en', 'b.en']\ntarget = ['a.fr']", "source = []\ntarget = []"] {
             assert_eq!(refusal(sides), MIXED_SIDES);
         }

@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::grammar::{Domain, generate};
 use crate::test_files::read_as;
 
 fn read_lines(lines: &[&str]) -> Result<Vec<Tree>, String> {
@@ -70,26 +69,6 @@ fn blank_lines_part_sentences_and_the_last_needs_none() {
     let one = word("1", "Go", "0", "root", "_");
     let trees = read_lines(&["# a comment", &one, "", "", "# another", &one]).unwrap();
     assert_eq!(trees.iter().map(|tree| tree.text.as_str()).collect::<Vec<_>>(), ["Go", "Go"]);
-}
-
-/// All words except the final mark keep their places, and arcs connect the words that the grammar connects.
-#[test]
-fn sentences_of_the_grammar_keep_their_words_and_arcs() {
-    for domain in [Domain::Standard, Domain::Shifted] {
-        for sample in generate(domain, 300, 5) {
-            let tree = Tree::from(&sample);
-            let (forms, arcs) = (forms(&tree), sample.arcs.len());
-            let has_mark = sample.source.ends_with(['.', '?']);
-            assert_eq!(forms.len(), arcs + 1 + usize::from(has_mark), "{}", sample.source);
-            let written = sample.source.trim_end_matches(['.', '?']);
-            assert_eq!(forms[..arcs + 1].join(" "), written);
-            let named = |arc: &crate::grammar::Arc| {
-                let words: Vec<&str> = written.split(' ').collect();
-                (words[arc.dependent], arc.relation.name(), words[arc.head])
-            };
-            assert_eq!(super::tests::named(&tree), sample.arcs.iter().map(named).collect::<Vec<_>>());
-        }
-    }
 }
 
 proptest! {

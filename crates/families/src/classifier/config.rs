@@ -217,26 +217,17 @@ fn is_same(left: &Value, right: &Value) -> bool {
 impl ClassifierConfig {
     /// Reads and validates the `config.json` of a known family. Fails if the model type is unknown or the model impossible.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::read_with_labels(path, CLASSIFIERS)
-    }
-
-    /// Like [`read`](Self::read), for one of these families.
-    pub fn read_with_labels(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
-        let config = Self::read_of(path, families)?;
+        let config = Self::read_pretrained(path)?;
         config.validate_labels().map_err(|fault| Error::file(path, fault))?;
         Ok(config)
     }
 
     /// Like [`read`](Self::read), for an encoder whose classes are not validated, since they will be replaced.
     pub fn read_pretrained(path: &Path) -> Result<Self, Error> {
-        Self::read_of(path, CLASSIFIERS)
-    }
-
-    fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
         let names = |family: &ClassifierFamily| [family.model_type, family.architecture];
         let of_family = |json, family| Self::of_family(path, json, family);
         let inventory = |config: &Self| config.family.storage.inventory(&config.inventory());
-        checkpoint::read_config(path, families, names, of_family, inventory)
+        checkpoint::read_config(path, CLASSIFIERS, names, of_family, inventory)
     }
 
     fn of_family(

@@ -245,10 +245,9 @@ mod tests {
     /// r = 0.4 with a ceiling of sqrt(0.25 · 1) = 0.5 would be 0.8 without noise.
     #[test]
     fn noise_and_truth_are_told_apart() {
-        let noise = "noise: it hides more than half of an axis";
         let wide = "cannot tell: the interval holds both 0 and the ceiling";
         for (r, ends, [first, second], expected) in [
-            (0.0, Some((-0.2, 0.2)), [0.05, 0.1], noise),
+            (0.0, Some((-0.2, 0.2)), [0.05, 0.1], "noise: it hides more than half of an axis"),
             (0.0, Some((-0.2, 0.2)), [0.9, 0.8], "no agreement can be shown"),
             (0.4, Some((-0.3, 0.9)), [0.9, 0.8], wide),
             (0.6, Some((0.1, 0.8)), [0.25, 1.0], "agreement, at its ceiling"),

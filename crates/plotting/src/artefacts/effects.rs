@@ -92,7 +92,7 @@ fn by_verdict(rows: &[&AblationRow], judge: Judge) -> (Vec<Layer>, Vec<Entry>) {
 mod tests {
     use super::*;
     use crate::findings::{Adjustment, Source};
-    use records::{Attention, HeadId};
+    use records::Attention;
 
     #[test]
     fn a_dozen_heads_and_a_thousand_can_be_read() {
@@ -102,8 +102,7 @@ mod tests {
         for (attention, layers, heads) in [(Attention::SelfAttention, 2, 6), (Attention::EncDec, 32, 32)] {
             let own = sweep.rows[0].clone();
             let row = |place: usize| {
-                let (_, layer, head) =
-                    HeadId::numbered(attention, place / heads + 1, place % heads + 1).numbers();
+                let (layer, head) = (place / heads + 1, place % heads + 1);
                 let score_delta = 0.01 * place as f64 - 1.0;
                 AblationRow { attention, layer, head, score_delta, ..own.clone() }
             };

@@ -143,28 +143,3 @@ fn chart(film: &Film, when: &str) -> Chart {
     Chart::new("Gates during training", film.file.label(STEM), film.file.titled(title))
         .bar_of_shares("probability that the gate is open")
 }
-
-#[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use super::*;
-    use crate::findings::SubjectKind;
-
-    #[test]
-    fn a_film_shows_the_model_that_keeps_about_a_quarter() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("gate-film.csv");
-        let mut text = "gates,point,epoch,attention,layer,head,log_alpha,p_open\n".to_owned();
-        for (heads, last) in [(1, 0.05), (3, 0.27), (6, 0.6)] {
-            for (epoch, open) in [(0, 0.94), (1, last)] {
-                for head in 1..=8 {
-                    writeln!(text, "enc-enc,heads-{heads},{epoch},enc-enc,1,{head},0.5,{open}").unwrap();
-                }
-            }
-        }
-        std::fs::write(&path, text).unwrap();
-        let file = ResultFile::of(path, "x", experiment::FILM, SubjectKind::default()).unwrap();
-        assert_eq!(Film::read(file).unwrap().goal(), Goal::Heads(3));
-    }
-}

@@ -361,21 +361,3 @@ fn by_run(heads: &[HeadInAll], all: usize, metric: Metric) -> Vec<Layer> {
     let line = |run: Vec<f64>| Layer::Line(run.into_iter().enumerate().map(at).collect(), RUN);
     sorted_by_run(heads, all, metric).into_iter().map(line).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_per_run_have_a_range() {
-        use Verdict::{Dispensable, Needed, Undecided};
-        let head = |verdicts: [Verdict; 3]| HeadInAll {
-            head: "self:1:2".parse().unwrap(),
-            changes: vec![-1.0; 3],
-            verdicts: verdicts.map(Some).to_vec(),
-        };
-        let heads = [head([Needed, Undecided, Undecided]), head([Undecided, Needed, Dispensable])];
-        assert_eq!(counts_per_run(&heads, 3, Needed), "0 to 1");
-        assert_eq!(counts_per_run(&heads, 3, Undecided), "1");
-    }
-}

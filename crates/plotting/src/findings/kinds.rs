@@ -314,9 +314,7 @@ mod tests {
         assert_eq!(shape, [("zero", 1), ("mean", 1), ("resample", 2)]);
         let [zero, resample] = [0, 2].map(|kind| found.all[kind].changes(Attention::SelfAttention));
         assert_eq!(zero, resample);
-        let agreements = found.agreements().unwrap();
-        assert_eq!(agreements.iter().map(|one| one.kinds).collect::<Vec<_>>(), [[0, 1], [0, 2], [1, 2]]);
-        assert!(agreements.iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
+        assert!(found.agreements().unwrap().iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
     }
 
     /// The setup's own run is preferred to other runs, which the title names.
@@ -326,13 +324,10 @@ mod tests {
             let found = read(&names.iter().map(|&name| (name, UNCHANGED)).collect::<Vec<_>>()).unwrap();
             found.map(|found| found.zero().file.title())
         };
-        let replicate = ["replicate-6/ablate-one", "replicate-6/ablate-one-mean"];
+        let replicate = ["replicate-6/ablate-one", "replicate-6/ablate-one-mean", "ablate-one-mean"];
         assert_eq!(title(&replicate[..1]), None);
-        assert_eq!(title(&replicate).unwrap(), "tiny-inference, training 6, matched");
-        assert_eq!(
-            title(&[&replicate[..], &["ablate-one-mean"]].concat()).unwrap(),
-            "tiny-inference, matched"
-        );
+        assert_eq!(title(&replicate[..2]).unwrap(), "tiny-inference, training 6, matched");
+        assert_eq!(title(&replicate).unwrap(), "tiny-inference, matched");
     }
 
     #[test]

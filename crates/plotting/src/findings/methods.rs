@@ -341,7 +341,6 @@ pub fn is_of_modules(method: CurveId) -> bool {
 mod tests {
     use super::*;
     use crate::findings::Source;
-    use records::TestedRow as _;
 
     /// Synthetic results of runs 2 and 3 of a setup whose own run has none.
     fn made_up() -> Methods {
@@ -359,88 +358,12 @@ mod tests {
         Repaired { repair, curve }
     }
 
-    /// Importance loses 0.25 and 0.75 nats in one run, an eighth more in the other, and half of that after training: 2.375 and 2.625 minus
-    /// 2.25 of the baseline average 0.25. Five random rankings lose 1 on average.
     #[test]
-    fn areas_are_means_over_steps_and_trainings() {
-        let compared = made_up().compared(Scope::All).unwrap();
-        let area = |repair, order| {
-            let is_own = |own: &&MethodArea| own.method == method(repair, order);
-            compared.areas.iter().find(is_own).unwrap()
-        };
-        let importance = area(Repair::None, Order::Importance);
-        assert_eq!((importance.area.value, &importance.area.of_trainings[..]), (0.5625, &[0.5, 0.625][..]));
-        assert_eq!(importance.cost, Cost { forward: 2000, backward: 2000, updates: 0 });
-        assert!(importance.over_importance.is_none() && importance.area.p_value.is_none());
-        let over_random = importance.over_random.as_ref().unwrap();
-        assert!((over_random.value + 0.5).abs() < 1e-9, "{over_random:?}");
-        assert!(over_random.p_value.unwrap() < 0.1, "{over_random:?}");
-        assert_eq!(area(Repair::Training, Order::Importance).area.of_trainings, [0.25, 0.375]);
-        let subset = area(Repair::Training, Order::Subset);
-        assert_eq!(subset.area.of_trainings, [0.15625, 0.28125], "(0.125 + 0.5) / 4, and 1 / 8 more");
-        assert_eq!(subset.cost.updates, 125);
-    }
-
-    /// At half of the heads, subset pruning loses 0.75 · 0.125 nats after fitting and an eighth more in the other run: 5/32. Its interval
-    /// is above 2% of the perplexity, 0.0198. Importance is cheaper; its 3/32 more cannot be shown on 24 segments.
-    #[test]
-    fn the_best_method_stands_beside_the_cheapest_that_is_as_good() {
-        let found = made_up().recommended(Scope::All).unwrap();
-        let shape = |own: &Recommended| (own.percent, own.kind);
-        assert_eq!(
-            found.iter().map(shape).collect::<Vec<_>>(),
-            [(50.0, Kind::Untrained), (50.0, Kind::Trained), (75.0, Kind::Untrained), (75.0, Kind::Trained)]
-        );
-        let first = &found[0];
-        assert_eq!(first.best, method(Repair::LeastSquares, Order::Subset));
-        assert_eq!((first.score, first.change), (2.65625, 0.15625));
-        assert_eq!(first.verdict, Some(Verdict::Needed));
-        let alike = first.alike.as_ref().unwrap();
-        assert!(!alike.contains(&first.best) && alike.len() < first.compared);
-        let importance = alike.iter().find(|own| own.curve.order == Order::Importance).copied();
-        assert_eq!(first.cheapest, importance);
-        assert_eq!(first.random, Some(OverRandom { orders: 5, worse: 5, is_sure: false }));
-        let equal = method(Repair::None, Order::Subset);
-        let last = &found[2];
-        assert!(last.best.curve == equal.curve && last.alike.as_ref().unwrap().contains(&equal));
-        assert_eq!(last.cheapest, None, "the other repair of the same heads costs as much");
-        assert!(first.optimism > 0.0 && first.optimism < 0.05, "{}", first.optimism);
-    }
-
-    /// Two layers of four heads with two key-value heads have 12 projections. A module saves half of everything, and with one more group of
-    /// two heads three quarters; heads 1 and 3 of both layers share keys and values with kept heads.
-    #[test]
-    fn keys_and_values_go_with_all_heads_that_read_them() {
-        let compared = made_up().compared(Scope::All).unwrap();
-        let rows = compared.modules.iter().map(|own| {
-            let order = own.row.order.name();
-            (
-                own.row.masked,
-                order,
-                own.projections.unwrap().round(),
-                own.cache.unwrap(),
-                own.over_importance.is_some(),
-            )
-        });
-        let expected = [
-            (4, "importance", 33.0, 0.0, false),
-            (4, "modules", 50.0, 50.0, true),
-            (6, "importance", 67.0, 50.0, false),
-            (6, "modules", 75.0, 75.0, true),
-        ];
-        assert_eq!(rows.collect::<Vec<_>>(), expected);
-        // with equal loss, four heads in modules save as much of the cache as these six; six in modules save more, but are equally many
-        let light =
-            |own: &Masked| own.at_its_cache.as_ref().map(|light| (light.percent, light.over_heads.value));
-        assert_eq!(
-            compared.modules.iter().map(light).collect::<Vec<_>>(),
-            [None, None, Some((50.0, 0.0)), None]
-        );
-        assert!(compared.modules.iter().all(|own| own.at_its_projections.is_none()));
+    fn without_a_row_that_masks_a_layer_nothing_is_known_to_be_saved() {
         let mut larger = made_up();
+        let row = CurveRow { heads: 12, ..larger.results.rows[0].clone() };
         larger.results.rows.iter_mut().for_each(|row| row.heads = 12);
-        let row = CurveRow { heads: 12, ..compared.modules[0].row.clone() };
-        assert_eq!(larger.saved(&row), [None; 2], "a layer that no row masks");
+        assert_eq!(larger.saved(&row), [None; 2]);
     }
 
     #[test]
@@ -470,21 +393,5 @@ mod tests {
         let of = |repair| area.iter().find(|own| own.method == method(repair, Order::Importance)).unwrap();
         assert_eq!(of(Repair::Training).area.of_trainings, [0.375]);
         assert_eq!(of(Repair::None).area.of_trainings.len(), 2);
-    }
-
-    /// For one run with one random ranking, intervals and verdicts come from the rows, and random rankings are not compared.
-    #[test]
-    fn one_training_is_judged_by_its_rows() {
-        let file = Source::subject(&crate::findings::tiny(), "tiny-inference")
-            .of_a_training(experiment::METHODS)
-            .unwrap();
-        let found = Methods::read(file, &mut LeftOut::default()).unwrap();
-        let compared = found.compared(Scope::All).unwrap();
-        assert!(compared.modules.is_empty() && compared.areas.iter().all(|area| area.over_random.is_none()));
-        let best = &compared.recommended[0];
-        let row = found.find(Repair::None, best.best.curve).map(|series| &series.runs[0][0]).unwrap();
-        let ends = best.interval.map(|ends| (ends.low, ends.high));
-        assert_eq!((best.best.curve.order, ends), (Order::Importance, row.delta_interval()));
-        assert_eq!(best.verdict, row.verdict(2.0));
     }
 }

@@ -220,13 +220,7 @@ mod tests {
         assert_eq!(scored(json!({ "groups": [] })), "test, 5 segments, of each group in proportion");
         let windows = json!({ "windows": { "segments": "windows" }, "rescale": true });
         assert_eq!(scored(windows), "test, windows of the first 5 documents, kept heads rescaled");
-    }
-
-    #[test]
-    fn whatever_is_drawn_of_a_shared_layer_says_so() {
-        let mut file =
-            Source::subject(&crate::findings::tiny(), "tiny-inference").one(experiment::SWEEP).unwrap();
-        assert!(!file.titled("x").contains("shared"));
+        let mut file = file;
         file.signature.as_mut().unwrap().identity.arguments.insert("one_layer".to_owned(), true.into());
         assert!(file.titled("x").ends_with("; layers are turns of one shared layer"));
     }

@@ -217,17 +217,13 @@ mod tests {
                      format = { kind = 'tsv', text = 'text', label = 'label' }\n[data.splits]\ntest = 'b.tsv'";
         let documents = "task = 'language-modelling'\n[data]\n[data.splits]\n\
                          test = { files = ['c.txt'], documents = { kind = 'lines' } }";
-        let text = |text: &str| text.to_owned();
-        let both = ParallelText {
-            source: vec![text("one"), text("two")],
-            target: vec![text("un"), text("deux")],
-            ..ParallelText::default()
-        };
-        let example = Example { input: Input::Text(text("fine")), label: text("good") };
+        let [source, target] = [["one", "two"], ["un", "deux"]].map(|side| side.map(str::to_owned).to_vec());
+        let both = ParallelText { source, target, ..ParallelText::default() };
+        let example = Example { input: Input::Text("fine".to_owned()), label: "good".to_owned() };
         for (toml, sha256, expected) in [
             (pairs, checksum::of_pairs(&both), "one \u{2192} un"),
             (table, checksum::of_examples(&[example]), "fine (good)"),
-            (documents, checksum::of_documents(&[Document::from(text("a text"))]), "a text"),
+            (documents, checksum::of_documents(&[Document::from("a text".to_owned())]), "a text"),
         ] {
             let found = |toml: &str, sha256: &str| texts(toml, Some(folder.path()), "test", sha256);
             assert_eq!(found(toml, &sha256).unwrap().expect(toml)[0], expected);

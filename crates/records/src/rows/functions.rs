@@ -205,46 +205,32 @@ pub fn by_function(rows: &[HeadFunctionRow]) -> [(&'static str, Option<BTreeSet<
 mod tests {
     use super::*;
 
-    fn row(layer: usize, head: usize, function: FunctionName, holds: [Option<bool>; 2]) -> HeadFunctionRow {
-        HeadFunctionRow {
-            attention: Attention::SelfAttention,
-            layer,
-            head,
-            function,
-            detail: String::new(),
-            numerator: 1.0,
-            denominator: 2.0,
-            share: 0.5,
-            share_low: None,
-            share_high: None,
-            best: None,
-            shuffled: None,
-            baseline_position: None,
-            baseline: None,
-            margin_points: None,
-            margin_points_low: None,
-            margin_points_high: None,
-            margin_percent: None,
-            holds: holds[0],
-            holds_relative: holds[1],
-        }
+    /// Parses a row of head `layer`:`head`, such as `1,1,positional,-1`.
+    fn row(cells: &str, holds: &str) -> HeadFunctionRow {
+        let line = format!("self,{cells},1.0,2.0,0.5,,,,,,,,,,,{holds}\n");
+        let text = crate::table::header::<HeadFunctionRow>() + &line;
+        let table = crate::table::parse::<HeadFunctionRow>("rows.csv".as_ref(), text.as_bytes(), false);
+        table.unwrap().rows.into_values().next().unwrap()
     }
 
-    /// Head 1:1 has two functions, 1:2 and 1:3 none: confidence is not a function, nor is attention over only the queries that have a key
-    /// at the position.
+    /// Confidence is not a function, nor is attention over only the queries that have a key at the position.
     #[test]
     fn a_head_may_do_several_things_or_none() {
-        let (yes, no) = (Some(true), Some(false));
         let rows = [
-            row(1, 1, FunctionName::Positional, [yes, None]),
-            row(1, 1, FunctionName::Syntactic, [yes, yes]),
-            row(1, 1, FunctionName::Syntactic, [no, no]),
-            row(1, 2, FunctionName::Syntactic, [no, yes]),
-            row(1, 2, FunctionName::Confidence, [None, None]),
-            row(1, 3, FunctionName::Rare, [no, None]),
-            row(1, 3, FunctionName::PositionalThere, [yes, None]),
-            row(2, 1, FunctionName::Rare, [yes, None]),
+            row("1,1,positional,-1", "true,"),
+            row("1,1,syntactic,nsubj:verb->subject", "true,true"),
+            row("1,1,syntactic,nsubj:subject->verb", "false,false"),
+            row("1,2,syntactic,nsubj:verb->subject", "false,true"),
+            row("1,2,confidence,", ","),
+            row("1,3,rare,rarest", "false,"),
+            row("1,3,positional-there,-1", "true,"),
+            row("2,1,rare,rarest", "true,"),
         ];
+        // other positions are no other task
+        assert_eq!(rows[0].task(), (FunctionName::Positional, ""));
+        assert_eq!(rows[1].task(), (FunctionName::Syntactic, "nsubj:verb->subject"));
+        assert_eq!(rows[1].name(), "self:1:1:syntactic:nsubj:verb->subject");
+        assert_eq!(rows[4].name(), "self:1:2:confidence");
         let heads = |places: &[(usize, usize)]| {
             let head = |&(layer, head): &_| HeadId::numbered(Attention::SelfAttention, layer, head);
             Some(places.iter().map(head).collect())
@@ -253,22 +239,7 @@ mod tests {
         let expected = [one.clone(), one.clone(), heads(&[(2, 1)]), heads(&[(1, 2), (1, 3)])];
         assert_eq!(by_function(&rows).map(|(_, found)| found), expected);
         // without trees it is unknown which heads have no function
-        let without: Vec<_> =
-            rows.iter().filter(|row| row.function != FunctionName::Syntactic).cloned().collect();
+        let without = [&rows[..1], &rows[4..]].concat();
         assert_eq!(by_function(&without).map(|(_, found)| found), [one, None, heads(&[(2, 1)]), None]);
-    }
-
-    #[test]
-    fn rows_are_named_by_head_and_function() {
-        let mut own = row(3, 2, FunctionName::Syntactic, [None, None]);
-        own.detail = "nsubj:verb->subject".to_owned();
-        assert_eq!(own.name(), "self:3:2:syntactic:nsubj:verb->subject");
-        assert_eq!(own.task(), (FunctionName::Syntactic, "nsubj:verb->subject"));
-        let mut other = row(3, 2, FunctionName::Positional, [None, None]);
-        other.detail = "-1".to_owned();
-        assert_eq!(
-            (other.task(), row(3, 2, FunctionName::Confidence, [None, None]).name()),
-            ((FunctionName::Positional, ""), "self:3:2:confidence".to_owned())
-        );
     }
 }

@@ -58,19 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_survive_a_round_trip() {
+    fn names_survive_a_round_trip_and_others_are_refused() {
         let goals = [Goal::Heads(24), Goal::Penalty(0.0), Goal::Penalty(1e-9), Goal::AllHeads];
         assert_eq!(goals.map(|goal| Goal::try_from(goal.to_string())), goals.map(Ok));
         assert_eq!(Goal::Penalty(1e-9).to_string(), "lambda-0.000000001");
-    }
-
-    #[test]
-    fn other_names_are_refused() {
-        let heads = ["", "heads", "heads-", "heads--1", "heads-1.5", "heads-+3", "all", "Heads-3"];
-        let penalties = ["lambda-NaN", "lambda-inf", "lambda--1", "lambda--0", "lambda-1e-9"];
-        for name in heads.into_iter().chain(penalties) {
-            let message = format!("`{name}` is no goal of gates such as heads-24 or lambda-0.01");
-            assert_eq!(Goal::try_from(name.to_owned()), Err(message));
+        for name in ["", "heads", "heads-+3", "all", "lambda-NaN", "lambda-inf", "lambda--0", "lambda-1e-9"] {
+            assert!(Goal::try_from(name.to_owned()).unwrap_err().contains("is no goal of gates"), "{name}");
         }
     }
 }

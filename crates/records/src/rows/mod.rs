@@ -108,6 +108,3 @@ pub(crate) fn heads_fault(names: &str, masked: usize) -> Option<String> {
         Ok(_) => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,24 +2,12 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const COLUMNS: [&str; 2] = ["gold", "predicted"];
+fn of_classes() -> Blocks {
+    Blocks { columns: ["gold", "predicted"].map(str::to_owned).to_vec(), ..Blocks::default() }
+}
 
 fn cells(predicted: &[u32]) -> Vec<Cells> {
     predicted.iter().map(|&predicted| [1, predicted].map(Cell::Count).to_vec()).collect()
-}
-
-fn written(path: &Path, blocks: &[Block]) {
-    let mut known = Blocks { columns: COLUMNS.map(str::to_owned).to_vec(), ..Blocks::default() };
-    let mut bytes = Vec::new();
-    for block in blocks {
-        bytes.extend(known.addition(block));
-        known.insert(block.clone());
-    }
-    std::fs::write(path, bytes).unwrap();
-}
-
-fn read(path: &Path) -> Result<Option<Blocks>, Error> {
-    bytes(path)?.map(|bytes| Blocks::of(path, &bytes)).transpose()
 }
 
 fn three_blocks() -> [Block; 3] {
@@ -69,10 +57,13 @@ fn a_torn_file_keeps_its_complete_blocks() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.segments.csv.gz");
     let blocks = three_blocks();
-    written(&path, &blocks);
-    let whole = std::fs::read(&path).unwrap();
-    let expected = read(&path).unwrap().unwrap();
-    assert_eq!(expected.get("self:1:1"), Some(&blocks[1]));
+    let mut known = of_classes();
+    let mut whole = Vec::new();
+    for block in &blocks {
+        whole.extend(known.addition(block));
+        known.insert(block.clone());
+    }
+    assert_eq!(Blocks::of(&path, &whole).unwrap(), known);
     for length in 0..whole.len() {
         std::fs::write(&path, &whole[..length]).unwrap();
         let there = Blocks::read_untorn(&path).unwrap().unwrap_or_default();
@@ -86,83 +77,40 @@ fn a_torn_file_keeps_its_complete_blocks() {
 }
 
 #[test]
-fn equal_statistics_give_equal_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    let [first, second] = ["a.gz", "b.gz"].map(|name| folder.path().join(name));
-    let mut blocks = three_blocks();
-    written(&first, &blocks);
-    blocks.reverse();
-    written(&second, &blocks);
-    let [first, second] = [first, second].map(|path| read(&path).unwrap().unwrap());
-    assert_eq!(first.bytes(), second.bytes());
-    std::fs::write(folder.path().join("c.gz"), first.bytes()).unwrap();
-    assert_eq!(read(&folder.path().join("c.gz")).unwrap(), Some(first));
-}
-
-/// As in earlier versions: row and segment in every line, or in some lines.
-#[test]
-fn names_and_numbers_that_a_reader_can_tell_may_stand_there() {
-    let text: String = three_blocks().iter().map(Block::text).collect();
-    let long = text.replace("\n,,1,1\n,,1,0\n,3,1,1\n", "\nbase,1,1,1\nbase,2,1,0\n,,1,1\n");
-    let long = long.replace("\n,2,1,1\n", "\nself:1:1,2,1,1\n");
-    assert_eq!(long.lines().filter(|line| line.starts_with(',')).count(), 1, "{long}");
-    let read = |text: &str| {
-        let text = header(&COLUMNS.map(str::to_owned)) + text;
-        Readable::of(Path::new("a.gz"), &compressed(&text)).unwrap().blocks
-    };
-    assert_eq!(read(&long), read(&text));
-}
-
-/// Without its second line, which adds nothing to the sums, the block would have two segments.
-#[test]
-fn a_missing_line_of_zeros_is_found() {
-    let zeros =
-        Block::new("base".to_owned(), &[[1, 1], [0, 0], [1, 0]].map(|of| of.map(Cell::Count).to_vec()), None);
-    let (text, mut blocks) = (zeros.text().replacen(",,0,0\n", "", 1), Blocks::default());
-    assert_eq!(text, "base,0,2,1\n,,1,1\n,3,1,0\n");
-    parse(&(header(&COLUMNS.map(str::to_owned)) + &text), &mut blocks).unwrap();
+fn other_files_are_refused() {
+    // without the second of three lines, `,,0,0`, which adds nothing to the sums, the block would have two segments
+    let (text, mut blocks) = ("row,segment,gold,predicted\nbase,0,2,1\n,,1,1\n,3,1,0\n", Blocks::default());
+    parse(text, &mut blocks).unwrap();
     let fault = blocks.get("base").unwrap().cells(None).unwrap_err();
     assert_eq!(fault, "`base` does not reach segment 3");
-}
-
-#[test]
-fn other_files_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.gz");
-    assert_eq!(read(&path).unwrap(), None);
-    for (text, fault) in [
-        ("day,note\n", "it begins with `day,note`"),
-        ("row,segment\n", "it begins with"),
-        ("row,segment,gold\nbase\n", "`base` is not a line of it"),
-        ("row,segment,gold\nbase,0,x\n", "lacks a number"),
-        ("row,segment,gold\nbase,0,1,2\n", "lacks a number"),
-        ("row,segment,gold\nbase,one,1\n", "has no segment"),
-        ("row,segment,gold\nbase,1,1\n", "does not follow"),
-        ("row,segment,gold\nbase,0,1\nother,1,1\n", "does not follow"),
-        ("row,segment,gold\nbase,0,1\nbase,1,1\nbase,1,1\n", "does not follow"),
-        ("row,segment,gold\n,,1\n", "has no segment"),
-        ("row,segment,gold\n,1,1\n", "does not follow"),
-        ("row,segment,gold\n,0,1\n", "`,0,1` has no row"),
-        ("row,segment,gold\nbase,0,1\n,,1\n,1,1\n", "does not follow"),
-        ("row,segment,gold\nbase,0,9\nbase,1,99999999999\n", "lacks a number"),
-        ("row,segment,nats\nbase,0,9.5\nbase,1,NaN\n", "lacks a number"),
-        ("row,segment,nats\nbase,0,inf\n", "lacks a number"),
-        ("row,segment,nats\nbase,0,9.5\nbase,1,-inf\n", "lacks a number"),
-        ("row,segment,gold\nbase,0,9\nbase,9999999,9\n", "does not follow"),
+    let refusal = |bytes: &[u8]| Blocks::of(Path::new("a.gz"), bytes).unwrap_err().to_string();
+    for (lines, fault) in [
+        ("base", "`base` is not a line of it"),
+        ("base,0,1e999", "lacks a number"),
+        ("base,0,1,2", "lacks a number"),
+        ("base,0,9\nbase,1,99999999999", "lacks a number"),
+        ("base,0,9.5\nbase,1,NaN", "lacks a number"),
+        ("base,one,1", "has no segment"),
+        (",,1", "has no segment"),
+        (",0,1", "`,0,1` has no row"),
+        ("base,1,1", "does not follow"),
+        ("base,0,1\nother,1,1", "does not follow"),
+        ("base,0,1\nbase,1,1\nbase,1,1", "does not follow"),
+        ("base,0,9\nbase,9999999,9", "does not follow"),
     ] {
-        std::fs::write(&path, compressed(text)).unwrap();
-        let message = read(&path).unwrap_err().to_string();
+        let message = refusal(&compressed(&format!("row,segment,gold\n{lines}\n")));
         assert!(message.contains(fault) && !message.contains('\n'), "{message}");
     }
     let whole = compressed("row,segment,gold\nbase,0,9\nbase,1,9\n");
     for (bytes, fault) in [
+        (compressed("day,note\n"), "it begins with `day,note`, not with `row,segment,`"),
+        (compressed("row,segment\n"), "it begins with `row,segment`, not with `row,segment,`"),
         (b"plain text".to_vec(), "it is not compressed with gzip"),
         ([&whole, &b"plain text"[..]].concat(), "what follows its last gzip member is not gzip"),
         ([&whole, &whole[..1]].concat(), "its end is torn"),
         (whole[..9].to_vec(), "its end is torn"),
     ] {
-        std::fs::write(&path, bytes).unwrap();
-        let message = read(&path).unwrap_err().to_string();
+        let message = refusal(&bytes);
         assert!(message.ends_with(fault), "{fault}: {message}");
     }
 }
@@ -192,7 +140,7 @@ proptest! {
     fn blocks_read_back(predicted in vec((0..3_u32, 0..3_u32), 1..20)) {
         let (base, variant): (Vec<u32>, Vec<u32>) = predicted.into_iter().unzip();
         let (base, variant) = (cells(&base), cells(&variant));
-        let mut blocks = Blocks { columns: vec!["gold".to_owned(), "predicted".to_owned()], ..Blocks::default() };
+        let mut blocks = of_classes();
         blocks.insert(Block::new("base".to_owned(), &base, None));
         blocks.insert(Block::new("v".to_owned(), &variant, Some(&base)));
         let read = Readable::of(Path::new("a.gz"), &blocks.bytes()).unwrap().blocks;

@@ -18,8 +18,9 @@ fn identity() -> Identity {
     }
 }
 
+/// SHA-256 of FIPS 180-2, appendix B.1.
 #[test]
-fn signature_reads_back_unchanged() {
+fn signature_reads_back_unchanged_and_sha256_is_the_standard_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/ablate-one.json");
     let run = Provenance::collect("cpu", 2, [("libtorch".to_owned(), "2.11.0".to_owned())].into());
@@ -27,6 +28,9 @@ fn signature_reads_back_unchanged() {
     signature.write(&path).unwrap();
     assert_eq!(Signature::read(&path).unwrap(), Some(signature));
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a temporary file stayed");
+    fs::write(&path, "abc").unwrap();
+    let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(sha256_file(&path).unwrap(), expected);
 }
 
 #[test]
@@ -46,70 +50,28 @@ fn only_differing_entries_are_shown() {
             "seed: 18446744073709551615 in the file, 1 now",
         ]
     );
-}
-
-#[test]
-fn differences_repeat_foreign_text_without_control_characters_and_not_at_any_length() {
+    // foreign text is repeated without control characters and not at any length
     let mut stored = identity();
     stored.data.insert("\u{1b}[31m".to_owned(), "\u{202e}".repeat(100_000));
-    let differences = identity().differences(&stored);
-    assert_eq!(differences.len(), 1);
-    assert!(differences[0].starts_with(r"data.\u{1b}[31m: "), "{}", differences[0]);
-    assert!(differences[0].len() < 2000 && !differences[0].contains('\u{202e}'), "{}", differences[0]);
+    let differences = identity().differences(&stored).concat();
+    let is_safe = differences.len() < 2000 && !differences.contains('\u{202e}');
+    assert!(is_safe && differences.starts_with(r"data.\u{1b}[31m: "), "{differences}");
 }
 
 #[test]
-fn other_json_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("package.json");
-    assert_eq!(Signature::read(&path).unwrap(), None);
-    fs::write(&path, "{\"name\": 1}").unwrap();
-    let error = Signature::read(&path).unwrap_err().to_string();
-    assert!(error.contains("package.json` is not the signature of a run: "), "{error}");
-}
-
-/// FIPS 180-2, appendix B.1.
-#[test]
-fn sha256_is_the_standard_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("abc");
-    fs::write(&path, "abc").unwrap();
-    let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!(sha256_file(&path).unwrap(), expected);
-    let missing = sha256_file(&folder.path().join("none")).unwrap_err().to_string();
-    assert!(missing.starts_with("cannot read `") && missing.ends_with("none`"), "{missing}");
-}
-
-#[test]
-fn provenance_describes_this_process() {
-    let run = Provenance::collect("cuda:0", 3, BTreeMap::new());
-    assert!(!run.command.is_empty() && run.started_unix_seconds > 1_700_000_000);
-    assert_eq!(run.commit.is_some(), run.modified.is_some());
-    assert_eq!((run.device.as_str(), run.threads, run.duration_seconds), ("cuda:0", 3, None));
-}
-
-#[test]
-fn commands_name_no_folder_of_the_machine() {
+fn commands_and_warnings_name_no_folder_of_the_machine() {
     let here = Path::new("/home/someone/project");
     for (word, public) in [
         ("--results=/tmp/out", "--results=.../out"),
         ("/home/someone/project/data", "data"),
         ("/home/someone/project", "."),
-        ("/home/someone/other/model", ".../model"),
-        ("data/models", "data/models"),
         ("../../home/someone/results", ".../results"),
-        ("enc-enc", "enc-enc"),
         ("--output=results/a.csv", "--output=results/a.csv"),
     ] {
         assert_eq!(without_machine(word, here), public);
     }
     let words = ["/opt/target/release/ablate-one", "demo"].map(OsString::from);
     assert_eq!(command(words.into_iter()), ["ablate-one", "demo"]);
-}
-
-#[test]
-fn warnings_name_no_folder_of_the_machine() {
-    let here = Path::new("/home/someone/project");
     for (warning, public) in [
         ("the vocabulary in `/opt/my models/bert` has capitals", "the vocabulary in `.../bert` has capitals"),
         ("`/home/someone/project/data/a.tsv`, line 3: `x`", "`data/a.tsv`, line 3: `x`"),

@@ -14,8 +14,8 @@ use crate::file::kill;
 use crate::place::Place;
 use crate::signature::sha256;
 use crate::{
-    AblationRow, BASE, CurveRow, Identity, Measured, MetricName, Order, Shard, TrainingRow, read_checked,
-    read_complete, read_rows, taken,
+    AblationRow, BASE, CurveRow, Identity, Measured, MetricName, Order, Shard, read_checked, read_complete,
+    read_rows, taken,
 };
 
 type Writer = RowWriter<AblationRow>;
@@ -57,11 +57,7 @@ fn opened(path: &Path, seed: u64, again: bool) -> Writer {
     Writer::open(path, &signature(seed), again).unwrap()
 }
 
-fn measure(writer: &mut Writer, names: &[&str]) {
-    try_measure(writer, names).unwrap();
-}
-
-fn try_measure(writer: &mut Writer, names: &[&str]) -> Result<(), Error> {
+fn measure(writer: &mut Writer, names: &[&str]) -> Result<(), Error> {
     for row in names.iter().map(|name| row(name)) {
         if !writer.contains(&row.key()) {
             writer.add_base(&COLUMNS, block(BASE, 0))?;
@@ -73,11 +69,7 @@ fn try_measure(writer: &mut Writer, names: &[&str]) -> Result<(), Error> {
 }
 
 /// Replaces the tests: requires the statistics, and reads all rows of the attention type.
-fn finish(writer: Writer) {
-    try_finish(writer).unwrap();
-}
-
-fn try_finish(writer: Writer) -> Result<(), Error> {
+fn finish(writer: Writer) -> Result<(), Error> {
     let test = |rows: &mut [AblationRow], blocks: &mut Blocks, _: &mut Signature| {
         let names: BTreeSet<String> = rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
         assert!(names.iter().all(|name| blocks.get(name).is_some()), "a row has no statistics");
@@ -93,13 +85,13 @@ fn try_finish(writer: Writer) -> Result<(), Error> {
 
 fn run(path: &Path, names: &[&str]) {
     let mut writer = opened(path, 1, false);
-    measure(&mut writer, names);
-    finish(writer);
+    measure(&mut writer, names).unwrap();
+    finish(writer).unwrap();
 }
 
 /// Starts a run and kills it once it has these rows.
 fn killed(path: &Path, seed: u64, again: bool, names: &[&str]) {
-    measure(&mut opened(path, seed, again), names);
+    measure(&mut opened(path, seed, again), names).unwrap();
 }
 
 /// Runs to the end, or kills the run before the first rename that is not `allowed`; returns true at the end.
@@ -130,10 +122,8 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 
 fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path.parent().unwrap()).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn rows(writer: &Writer) -> Vec<String> {
@@ -150,33 +140,6 @@ fn refusal(path: &Path, seed: u64) -> String {
     error
 }
 
-#[test]
-fn a_finished_file_has_the_completed_rows_in_key_order() {
-    let (_folder, path) = place();
-    run(&path, &WORK);
-    let rows = read_rows::<AblationRow>(&path).unwrap();
-    assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), [WORK[2], WORK[3], WORK[0], WORK[1]]);
-    assert_eq!(rows[1], AblationRow { p_adjusted: Some(0.04), ..row("enc-dec:1:2") });
-    assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json", "ablate-one.segments.csv.gz"]);
-    let complete = stored(&path).complete.unwrap();
-    assert_eq!((complete.rows, complete.sha256), (4, sha256(&fs::read(&path).unwrap())));
-}
-
-/// For example rows of gate films, which have no statistics.
-#[test]
-fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
-    let (_folder, path) = place();
-    let signature = Signature { measured: None, testing: None, ..signature(1) };
-    for name in &WORK[..2] {
-        let mut writer = Writer::open(&path, &signature, false).unwrap();
-        writer.append(row(name), None).unwrap();
-        if *name == WORK[1] {
-            writer.finish().unwrap();
-        }
-    }
-    assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json"]);
-}
-
 /// Writes rows with other numbers, as from an earlier version of the code.
 fn earlier(path: &Path) {
     let mut writer = opened(path, 1, false);
@@ -186,7 +149,7 @@ fn earlier(path: &Path) {
         let block = block(name, row.head as u32 + 2);
         writer.append(row, Some(block)).unwrap();
     }
-    finish(writer);
+    finish(writer).unwrap();
 }
 
 /// Returns what a reader finds for rows and for statistics: the content before, the content after, or an error that suggests a remedy.
@@ -207,15 +170,10 @@ fn seen(path: &Path, [before, after]: &[[Vec<u8>; 2]; 2]) -> [&'static str; 2] {
     let rows = rows.map_or_else(refused, |checked| which(0, text(checked.rows).into_bytes()));
     let blocks = Blocks::beside(path, &signature);
     let blocks = blocks.map_or_else(refused, |blocks| which(1, blocks.unwrap().bytes()));
-    for all in [
-        read_complete::<AblationRow>(path).map(|rows| text(rows).into_bytes()),
-        Stored::<AblationRow>::complete(path)
-            .map(|found| text(found.unwrap().rows.into_values().collect()).into_bytes()),
-    ] {
-        assert_eq!(
-            all.map_or_else(refused, |bytes| which(0, bytes)),
-            if rows == blocks { rows } else { "refused" }
-        );
+    let values = |found: Option<Stored<AblationRow>>| found.unwrap().rows.into_values().collect::<Vec<_>>();
+    for all in [read_complete::<AblationRow>(path), Stored::complete(path).map(values)] {
+        let all = all.map_or_else(refused, |rows| which(0, text(rows).into_bytes()));
+        assert_eq!(all, if rows == blocks { rows } else { "refused" });
     }
     [rows, blocks]
 }
@@ -234,8 +192,8 @@ fn an_again_that_is_killed_at_any_rename_mixes_nothing() {
             }
             let whole = |again: bool| {
                 let mut writer = Writer::open(&path, &signature(1), again)?;
-                try_measure(&mut writer, &WORK)?;
-                try_finish(writer)
+                measure(&mut writer, &WORK)?;
+                finish(writer)
             };
             let is_whole = run_with_renames(renames - left, || whole(true));
             assert_eq!(is_whole, left == 0, "{renames} renames");
@@ -270,8 +228,8 @@ proptest! {
         for (rows, allowed, torn, is_of_rows, again) in kills {
             let is_whole = run_with_renames(allowed, || {
                 let mut writer = Writer::open(&path, &signature(1), again)?;
-                try_measure(&mut writer, &WORK[..rows.min(4)])?;
-                if rows > 3 { try_finish(writer) } else { Ok(()) }
+                measure(&mut writer, &WORK[..rows.min(4)])?;
+                if rows > 3 { finish(writer) } else { Ok(()) }
             });
             let Place { csv, segments, .. } = Place::partial(&path);
             let growing = fs::OpenOptions::new().write(true).open(if is_of_rows { csv } else { segments });
@@ -286,20 +244,25 @@ proptest! {
     }
 }
 
-/// A row replaces the row with its key; the rows of a curve are replaced together.
+/// A row replaces that with its key, a curve that of its name. A resumed run without statistics leaves no file of them.
 #[test]
 fn rows_are_replaced_by_key_and_series() {
     let (_folder, path) = place();
     let signature = Signature { measured: None, testing: None, ..signature(1) };
     let step = |order: Order, step: usize, score: f64| CurveRow { order, step, score, ..CurveRow::default() };
-    let write = |again: bool, rows: &[CurveRow]| {
+    let begun = |again: bool, rows: &[CurveRow]| {
         let mut writer = RowWriter::<CurveRow>::open(&path, &signature, again).unwrap();
         rows.iter().for_each(|row| writer.append(row.clone(), None).unwrap());
-        writer.finish().unwrap().into_iter().map(|row| (row.step, row.score)).collect::<Vec<_>>()
+        writer
+    };
+    let write = |again: bool, rows: &[CurveRow]| {
+        begun(again, rows).finish().unwrap().into_iter().map(|row| (row.step, row.score)).collect::<Vec<_>>()
     };
     let (first, second) = (Order::Importance, Order::Random);
     let rows = [step(first, 0, 9.0), step(first, 1, 8.0), step(second, 0, 7.0), step(first, 1, 6.0)];
+    drop(begun(false, &rows[..1]));
     assert_eq!(write(false, &rows), [(0, 9.0), (1, 6.0), (0, 7.0)]);
+    assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json"]);
     assert_eq!(write(false, &[step(second, 0, 5.0)]), [(0, 9.0), (1, 6.0), (0, 5.0)]);
     assert_eq!(write(true, &[step(first, 2, 4.0)]), [(2, 4.0), (0, 5.0)]);
 }
@@ -317,21 +280,27 @@ fn an_unfinished_run_of_other_numbers_leaves_complete_results_in_use() {
     assert_eq!(rows(&opened(&path, 2, true)), WORK[..1], "it goes on");
 }
 
+/// Results are left alone without further rows.
 #[test]
-fn complete_results_take_further_rows_and_are_left_alone_without() {
+fn complete_results_take_further_rows_and_have_all_completed_in_key_order() {
     let (_folder, path) = place();
     run(&path, &WORK[..2]);
     run(&path, &WORK);
     assert_eq!(bytes(&path), unbroken());
+    let rows = read_rows::<AblationRow>(&path).unwrap();
+    assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), [WORK[2], WORK[3], WORK[0], WORK[1]]);
+    assert_eq!(rows[1], AblationRow { p_adjusted: Some(0.04), ..row("enc-dec:1:2") });
+    let complete = stored(&path).complete.unwrap();
+    assert_eq!((complete.rows, complete.sha256), (4, sha256(&fs::read(&path).unwrap())));
     let before = (stored(&path), fs::metadata(&path).unwrap().modified().unwrap());
     run(&path, &WORK);
     assert_eq!((stored(&path), fs::metadata(&path).unwrap().modified().unwrap()), before);
 }
 
-/// Measured again by a run of equal identity, for one type or all, or by a run of another identity.
+/// Measured again by a run of equal identity, for one type, or by a run of another identity.
 #[test]
 fn results_stay_until_those_that_are_measured_again_are_complete() {
-    for (asked, seed) in [(&WORK[..2], 1), (&WORK[..], 1), (&WORK[..], 2)] {
+    for (asked, seed) in [(&WORK[..2], 1), (&WORK[..], 2)] {
         let (_folder, path) = place();
         run(&path, &WORK);
         let before = (bytes(&path), stored(&path));
@@ -339,8 +308,8 @@ fn results_stay_until_those_that_are_measured_again_are_complete() {
         assert_eq!((bytes(&path), stored(&path)), before);
         let mut writer = opened(&path, seed, seed == 2);
         assert_eq!(rows(&writer), asked[..1], "what is new stays");
-        measure(&mut writer, asked);
-        finish(writer);
+        measure(&mut writer, asked).unwrap();
+        finish(writer).unwrap();
         assert_eq!(bytes(&path), unbroken(), "what was not asked for stays");
         assert_eq!((stored(&path).identity.seed, stored(&path).again), (Some(seed), false));
     }
@@ -370,13 +339,13 @@ fn rows_that_are_left_out_are_computed_again() {
     let mut writer = opened(&path, 1, false);
     writer.leave_out(|row| row.head == 2);
     assert_eq!(rows(&writer), [WORK[2], WORK[0]]);
-    measure(&mut writer, &WORK);
+    measure(&mut writer, &WORK).unwrap();
     drop(writer);
     run(&path, &WORK);
     assert_eq!(bytes(&path), unbroken());
     let mut writer = opened(&path, 1, false);
     writer.leave_out(|row| row.head == 2);
-    finish(writer);
+    finish(writer).unwrap();
     assert_eq!(read_rows::<AblationRow>(&path).unwrap().len(), 2);
 }
 
@@ -395,8 +364,8 @@ fn a_signature_names_the_rows_of_each_run() {
         [(&WORK[2..], vec![vec![WORK[0]], vec![WORK[1]], vec![WORK[2], WORK[3]]]), (&WORK[..], vec![vec![]])]
     {
         let mut writer = opened(&path, 1, true);
-        measure(&mut writer, asked);
-        finish(writer);
+        measure(&mut writer, asked).unwrap();
+        finish(writer).unwrap();
         assert_eq!(runs(), expected, "one run that wrote all rows needs no names");
     }
 }
@@ -415,10 +384,9 @@ fn what_does_not_fit_is_refused_and_can_be_replaced() {
     };
     let other = |path: &Path| signature(2).write(&Signature::path_beside(path)).unwrap();
     type Spoil<'a> = &'a dyn Fn(&Path);
-    let cases: [(Spoil<'_>, bool, &str); 7] = [
+    let cases: [(Spoil<'_>, bool, &str); 6] = [
         (&edit, false, "ablate-one.csv` was edited"),
         (&tear, false, "segments.csv.gz` was edited"),
-        (&age, false, "`p_holm` is unknown"),
         (&age, true, "`p_holm` is unknown"),
         (&unmeasured, false, "has no statistics of segments"),
         (&other, false, "belongs to another run (seed: 2 in the file, 1 now)"),
@@ -438,8 +406,8 @@ fn what_does_not_fit_is_refused_and_can_be_replaced() {
         assert!(message.contains(expected), "{message}");
         assert_eq!(names(&path), before, "a refusal left a file");
         let mut again = opened(&path, 1, true);
-        measure(&mut again, &WORK);
-        finish(again);
+        measure(&mut again, &WORK).unwrap();
+        finish(again).unwrap();
         assert_eq!(bytes(&path), unbroken(), "{expected}");
     }
 }
@@ -447,11 +415,9 @@ fn what_does_not_fit_is_refused_and_can_be_replaced() {
 #[test]
 fn files_that_are_no_results_are_never_touched() {
     let (_folder, path) = place();
-    let header = "does not begin with the header of these results: it begins with `";
     for (content, expected) in [
-        ("milk, eggs".to_owned(), header),
-        ("day,note\n1,keep me\n".to_owned(), header),
-        (self::header::<AblationRow>() + &line(&row(WORK[0])), "has rows, but its signature `"),
+        ("day,note\n1,keep me\n".to_owned(), "does not begin with the header of these results"),
+        (header::<AblationRow>() + &line(&row(WORK[0])), "has rows, but its signature `"),
     ] {
         fs::write(&path, &content).unwrap();
         for again in [false, true] {
@@ -463,13 +429,11 @@ fn files_that_are_no_results_are_never_touched() {
     }
     fs::write(Signature::path_beside(&path), "{}").unwrap();
     assert!(refusal(&path, 1).contains("ablate-one.json` is not the signature of a run: "));
-    assert!(refusal(&path.with_extension("json"), 1).contains("name ends in `.csv`"));
-    assert!(refusal(&path.with_extension("partial.csv"), 1).contains("not in `.partial.csv`"));
-
-    let (_folder, path) = place();
-    run(&path, &WORK);
-    let error = RowWriter::<TrainingRow>::open(&path, &signature(1), false).unwrap_err().to_string();
-    assert!(error.contains("it begins with `attention,layer,"), "{error}");
+    let folder = path.with_file_name("folder.csv");
+    fs::create_dir(&folder).unwrap();
+    for other in [path.with_extension("json"), path.with_extension("partial.csv"), folder] {
+        assert!(refusal(&other, 1).contains("name ends in `.csv`, and not in `.partial.csv`"));
+    }
 }
 
 /// Without rows there is nothing to protect, and nothing is left.
@@ -485,18 +449,6 @@ fn one_writer_at_a_time_leaves_nothing_if_it_adds_nothing() {
     fs::write(&path, header::<AblationRow>()).unwrap();
     signature(2).write(&Signature::path_beside(&path)).unwrap();
     assert_eq!(opened(&path, 1, false).rows().len(), 0);
-}
-
-/// Permissions do not bind the superuser, but nobody can create a file below a file.
-#[test]
-fn unusable_folders_are_named() {
-    let (folder, path) = place();
-    let file = folder.path().join("file");
-    fs::write(&file, "").unwrap();
-    let error = refusal(&file.join("ablate-one.csv"), 1);
-    assert!(error.starts_with("cannot write `") && error.contains("file`"), "{error}");
-    fs::create_dir(&path).unwrap();
-    assert!(check_writable(&path).unwrap_err().to_string().contains("it must be a file"));
 }
 
 /// Results of another run, complete or not, or of one of its shards.

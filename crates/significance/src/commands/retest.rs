@@ -150,19 +150,3 @@ fn listed(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     paths.sort();
     Ok(paths)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_file_that_cannot_be_tested_is_one_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ablate-one.csv");
-        std::fs::write(&path, "").unwrap();
-        std::fs::write(path.with_extension("json"), "[]").unwrap();
-        let error = run(&Args::parse_from(["retest", path.to_str().unwrap()])).unwrap_err();
-        let message = format!("{error:#}");
-        assert!(message.contains("is not the signature of a run: "), "{message}");
-    }
-}

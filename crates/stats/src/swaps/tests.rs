@@ -2,16 +2,13 @@ use super::*;
 use crate::Segments;
 use crate::assert_close;
 use crate::bleu::BleuStatistics;
+use crate::bootstrap::tests::means;
 use crate::classification::{ClassificationMetric, Outcome};
 use crate::nats::NatsStatistics;
 use rand::Rng;
 
 const TESTING: Testing = Testing { resamples: SWAPS, seed: 1, block: 1 };
-
-/// Statistics whose score is the mean of one number per segment.
-fn means(values: &[f64]) -> Counted {
-    Counted::new(values.iter().map(|&value| [value, 1.0]), |sums| sums[0] / sums[1])
-}
+const F1: ClassificationMetric = ClassificationMetric::F1 { positive: 1 };
 
 /// Tests variants against a base of zeros.
 fn tested(variants: &[Vec<f64>], testing: Testing) -> Vec<Swapped> {
@@ -29,16 +26,13 @@ fn signs(up: usize, down: usize) -> Vec<f64> {
     [vec![1.0; up], vec![-1.0; down]].concat()
 }
 
-/// 1, 2 and 3 must all have one sign to reach 6: 2 of 8 swaps. Of 3, 3 and -1, which make 5, the first two must: 4 of 8. Unchanged segments
-/// add no swaps.
+/// 1, 2 and 3 must all have one sign to reach 6: 2 of 8 swaps. Unchanged segments add no swaps.
 #[test]
 fn few_changes_are_counted_whatever_the_number_of_swaps() {
     for resamples in [1, SWAPS] {
         let testing = Testing { resamples, ..TESTING };
         assert_eq!(p_value(&[1.0, 0.0, 2.0, 0.0, 3.0], testing), 0.25);
-        assert_eq!(p_value(&[3.0, 3.0, -1.0, 0.0], testing), 0.5);
         assert_eq!(p_value(&[0.0; 4], testing), 1.0);
-        assert_eq!(p_value(&[1.0, -1.0, 0.0], testing), 1.0);
         // sums of tenths round differently in each swap
         assert_eq!(p_value(&[0.1; 16], testing), 2.0 / 65_536.0);
     }
@@ -60,8 +54,7 @@ fn the_standard_error_is_that_of_all_swaps() {
     assert_like_all_swaps(&means(&[0.0; 6]), &means(&changes), 1e-12);
     let classes = |predicted: fn(usize) -> usize| {
         let outcome = |n| Outcome { gold: n % 2, predicted: predicted(n) };
-        let metric = ClassificationMetric::F1 { positive: 1 };
-        Segments::Classes((0..20).map(outcome).collect(), metric).counted().unwrap()
+        Segments::Classes((0..20).map(outcome).collect(), F1).counted().unwrap()
     };
     assert_like_all_swaps(&classes(|n| n % 2), &classes(|n| usize::from(n % 3 == 0)), 0.03);
 }
@@ -81,41 +74,26 @@ fn counted_by_hand(base: &Segments, variant: &Segments) -> f64 {
     reached as f64 / all as f64
 }
 
+/// Of BLEU and F1; means have SciPy's p-values in `compare`.
 #[test]
 fn exact_p_values_are_those_of_all_swaps_made_by_hand() {
     let mut lot = ChaCha8Rng::seed_from_u64(3);
     for changes in [1, 3, 7, 9, 10] {
-        let count = |lot: &mut ChaCha8Rng, most: u32| lot.random_range(0..=most);
-        let sentence = |lot: &mut ChaCha8Rng| {
-            let length = 3 + count(lot, 9);
-            let correct = [0, 1, 2, 3].map(|order| count(lot, length - order));
+        let mut sentence = || {
+            let length: u32 = 3 + lot.random_range(0..=9);
+            let correct = [0, 1, 2, 3].map(|order| lot.random_range(0..=length - order));
             BleuStatistics::new(length, 9, correct)
         };
-        let base: Vec<BleuStatistics> = (0..30).map(|_| sentence(&mut lot)).collect();
+        let base: Vec<BleuStatistics> = (0..30).map(|_| sentence()).collect();
         let mut variant = base.clone();
-        variant.iter_mut().step_by(3).take(changes).for_each(|own| *own = sentence(&mut lot));
-        let mut pairs = vec![(Segments::Bleu(base), Segments::Bleu(variant))];
-
-        let document =
-            |lot: &mut ChaCha8Rng, n| NatsStatistics::new(lot.random_range(1.0..30.0), n, n).unwrap();
-        let base: Vec<NatsStatistics> = (5..25).map(|n| document(&mut lot, n)).collect();
-        let mut variant = base.clone();
-        variant
-            .iter_mut()
-            .zip(5..)
-            .step_by(2)
-            .take(changes)
-            .for_each(|(own, n)| *own = document(&mut lot, n));
-        pairs.push((Segments::Nats(base), Segments::Nats(variant)));
+        variant.iter_mut().step_by(3).take(changes).for_each(|own| *own = sentence());
+        let translated = [base, variant].map(Segments::Bleu);
 
         let base: Vec<Outcome> = (0..40).map(|n| Outcome { gold: n % 2, predicted: n / 3 % 2 }).collect();
         let mut variant = base.clone();
         variant.iter_mut().step_by(4).take(changes).for_each(|own| own.predicted = 1 - own.predicted);
-        for metric in [ClassificationMetric::F1 { positive: 1 }, ClassificationMetric::Matthews] {
-            let [base, variant] = [&base, &variant].map(|side| Segments::Classes(side.clone(), metric));
-            pairs.push((base, variant));
-        }
-        for (base, variant) in pairs {
+        let classified = [base, variant].map(|side| Segments::Classes(side, F1));
+        for [base, variant] in [translated, classified] {
             let (counted, variants) = base.beside(&[&variant]).unwrap();
             let found = swap_tests(&counted, &variants, TESTING).unwrap()[0].p_value;
             assert_eq!(found, counted_by_hand(&base, &variant), "{} {changes}", base.metric().name());
@@ -135,20 +113,16 @@ fn many_changes_are_drawn_and_close_calls_more_often() {
     assert!((drawn - drawn.round()).abs() < 1e-6 && drawn.round() % 10.0 != 0.0, "{drawn}");
     let fewer = p_value(&signs(20, 6), Testing { resamples: SWAPS - 1, ..TESTING });
     assert_close(fewer * SWAPS as f64, (fewer * SWAPS as f64).round(), 1e-6);
-}
-
-/// Twenty pairs of neighbours that are swapped together have the p-value of twenty segments of twice the size.
-#[test]
-fn blocks_change_sides_as_one() {
+    // twenty pairs of neighbours that are swapped together have the p-value of twenty segments of twice the size
     let twice: Vec<f64> = signs(15, 5).into_iter().flat_map(|one| [one, one]).collect();
     assert_eq!(p_value(&twice, Testing { block: 2, ..TESTING }), p_value(&signs(15, 5), TESTING));
     assert!(p_value(&twice, TESTING) < 0.01);
 }
 
-/// Copies of a variant count as one; no swap reaches 30 of one sign, with any other variants in the family.
+/// Copies of a variant count as one; no swap reaches 30 of one sign, with any other variants in the family, also if they change more.
 #[test]
 fn a_family_of_copies_is_no_stricter_than_each() {
-    let (weak, strong) = ([signs(20, 10), vec![0.0; 10]].concat(), [vec![0.0; 10], signs(30, 0)].concat());
+    let (weak, strong) = ([signs(20, 10), vec![0.0; 10]].concat(), [vec![0.0; 10], vec![0.01; 30]].concat());
     let found = tested(&[weak.clone(), weak.clone(), strong, vec![0.0; 40], weak], TESTING);
     assert_eq!((found[2].p_value, found[2].p_adjusted), (1e-5, 1e-5));
     assert_eq!((found[3].p_value, found[3].p_adjusted), (1.0, 1.0));
@@ -187,19 +161,15 @@ fn allowed() -> f64 {
     LEVEL + 2.0 * (LEVEL * (1.0 - LEVEL) / FAMILIES as f64).sqrt()
 }
 
-/// Each of 48 heads redraws some predictions, so gains and losses are equally likely. Max-T on the bootstrap had an error of 0.002 to 0.008
-/// with few changes.
+/// 48 heads redraw some predictions. Max-T on the bootstrap had an error of 0.002 to 0.008 with few changes.
 #[test]
 fn families_have_the_nominal_error_also_where_few_examples_change() {
     let decided = |gold: usize, lot: &mut ChaCha8Rng| Outcome {
         gold,
         predicted: if lot.random::<f64>() < 0.8 { gold } else { 1 - gold },
     };
-    for (metric, share) in [
-        (ClassificationMetric::F1 { positive: 1 }, 0.08),
-        (ClassificationMetric::Matthews, 0.08),
-        (ClassificationMetric::Matthews, 0.4),
-    ] {
+    let matthews = ClassificationMetric::Matthews;
+    for (metric, share) in [(F1, 0.08), (matthews, 0.08), (matthews, 0.4)] {
         let error = family_wise_error(|lot| {
             let base: Vec<Outcome> = (0..400).map(|_| decided(lot.random_range(0..2), lot)).collect();
             let mut variant = || {
@@ -210,13 +180,11 @@ fn families_have_the_nominal_error_also_where_few_examples_change() {
             let variants = (0..48).map(|_| variant()).collect();
             (Segments::Classes(base, metric), variants)
         });
-        println!("{metric:?}, {share} decided afresh: {error}");
         assert!((LEVEL / 2.0..=allowed()).contains(&error), "{metric:?} {share}: {error}");
     }
 }
 
-/// Document lengths have a Pareto distribution of infinite variance, and a head moves nats up or down in proportion to the length, so few
-/// documents make most of the difference. The bootstrap had an error of 0.067.
+/// Lengths of infinite variance (Pareto): few documents make most of the difference. The bootstrap had an error of 0.067.
 #[test]
 fn families_of_nats_have_the_nominal_error() {
     let error = family_wise_error(|lot| {
@@ -231,6 +199,5 @@ fn families_of_nats_have_the_nominal_error() {
         };
         (documents(), (0..48).map(|_| documents()).collect())
     });
-    println!("nats: {error}");
     assert!((LEVEL / 2.0..=allowed()).contains(&error), "{error}");
 }

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 
-/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

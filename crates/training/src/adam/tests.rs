@@ -8,25 +8,9 @@ fn one_rate(weights: &Weights, settings: &AdamSettings) -> Adam {
     Adam::laid_out(weights, settings, |_| None, false)
 }
 
-fn weights(values: [f64; 2]) -> Weights {
-    let tensor = Tensor::from_slice(&values).set_requires_grad(true);
+fn weights(values: &[f64]) -> Weights {
+    let tensor = Tensor::from_slice(values).set_requires_grad(true);
     Weights::from_tensors([("w".to_owned(), tensor)])
-}
-
-/// Algorithm 1 by hand with loss = w · (3, 4), so that the gradient is always (3, 4). After bias correction the moments are the gradient
-/// and its square, and each step is the learning rate in the direction of the sign.
-#[test]
-fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
-    let weights = weights([1.0, 2.0]);
-    let mut adam = one_rate(&weights, &PLAIN);
-    for _ in 0..3 {
-        let w = weights.get("w").unwrap();
-        let loss = (w * Tensor::from_slice(&[3.0, 4.0])).sum(None);
-        adam.update(&gradients(&loss, &weights), 0.1, f64::INFINITY);
-    }
-    let expected = Tensor::from_slice(&[0.7, 1.7]);
-    let gap = (weights.get("w").unwrap() - expected).abs().max().double_value(&[]);
-    assert!(gap < 1e-8, "{gap:e}");
 }
 
 /// Algorithm 1 by hand for one weight, gradients 1 and then 3, β = (0.9, 0.98), learning rate 1. After the first step both corrected
@@ -34,8 +18,7 @@ fn a_constant_gradient_moves_each_weight_by_the_learning_rate() {
 /// 0.19 and 1 - 0.9604 = 0.0396, and the step (0.39 / 0.19) / sqrt(0.1996 / 0.0396).
 #[test]
 fn two_different_gradients_are_averaged_with_their_own_rates() {
-    let weights =
-        Weights::from_tensors([("w".to_owned(), Tensor::from_slice(&[0.0]).set_requires_grad(true))]);
+    let weights = weights(&[0.0]);
     let mut adam = one_rate(&weights, &PLAIN);
     adam.update(&[Tensor::from_slice(&[1.0])], 1.0, f64::INFINITY);
     adam.update(&[Tensor::from_slice(&[3.0])], 1.0, f64::INFINITY);
@@ -48,7 +31,7 @@ fn two_different_gradients_are_averaged_with_their_own_rates() {
 #[test]
 fn gradients_are_scaled_to_the_norm_only_when_longer() {
     for (clip_norm, expected) in [(1.0, [0.06, 0.08]), (6.0, [0.3, 0.4])] {
-        let weights = weights([0.0, 0.0]);
+        let weights = weights(&[0.0, 0.0]);
         let mut adam = one_rate(&weights, &PLAIN);
         assert_eq!(adam.update(&[Tensor::from_slice(&[3.0, 4.0])], 1.0, clip_norm), 5.0);
         let gap = (&adam.parameters[0].first - Tensor::from_slice(&expected)).abs().max().double_value(&[]);
@@ -70,12 +53,12 @@ fn matrices_decay_and_biases_do_not() {
     assert!(gap < 1e-15, "{gap:e}");
 }
 
-/// The size is above a chunk and not a multiple of it; each element moves by the learning rate, as above.
+/// The size is above a chunk and not a multiple of it. In the first step each element moves by the learning rate in the direction of the
+/// sign, whatever its gradient.
 #[test]
 fn every_element_of_a_large_tensor_is_updated_once() {
     let size = 2 * CHUNK + 17;
-    let tensor = Tensor::zeros([size], (Kind::Double, Device::Cpu)).set_requires_grad(true);
-    let weights = Weights::from_tensors([("w".to_owned(), tensor)]);
+    let weights = weights(&vec![0.0; size as usize]);
     let mut adam = one_rate(&weights, &PLAIN);
     let gradient = Tensor::arange(size, (Kind::Double, Device::Cpu)) + 1.0;
     adam.update(&[gradient], 0.1, f64::INFINITY);
@@ -85,7 +68,7 @@ fn every_element_of_a_large_tensor_is_updated_once() {
 
 #[test]
 fn a_gradient_that_is_not_finite_changes_nothing() {
-    let weights = weights([1.0, 2.0]);
+    let weights = weights(&[1.0, 2.0]);
     let mut adam = one_rate(&weights, &PLAIN);
     assert!(adam.update(&[Tensor::from_slice(&[f64::NAN, 1.0])], 1.0, 1.0).is_nan());
     assert_eq!(weights.get("w").unwrap(), Tensor::from_slice(&[1.0, 2.0]));
@@ -94,13 +77,10 @@ fn a_gradient_that_is_not_finite_changes_nothing() {
 
 #[test]
 fn parts_add_up_to_the_gradient_of_the_whole() {
-    let parts = [
-        vec![Tensor::from_slice(&[1.0, 2.0]), Tensor::from_slice(&[3.0])],
-        vec![Tensor::from_slice(&[10.0, 20.0]), Tensor::from_slice(&[30.0])],
-    ];
+    let of = |factor: f64| Vec::from([[1.0, 2.0], [3.0, 4.0]].map(|row| Tensor::from_slice(&row) * factor));
     let mut total = None;
-    parts.into_iter().for_each(|part| add(&mut total, [part]));
-    assert_eq!(total.unwrap(), [Tensor::from_slice(&[11.0, 22.0]), Tensor::from_slice(&[33.0])]);
+    add(&mut total, [of(1.0), of(10.0)]);
+    assert_eq!(total.unwrap(), of(11.0));
 }
 
 /// The gradient (3, 4) of `w` is clipped to norm 1 whatever the gradient of `gates`: its first moment is 0.1 * (3/5, 4/5). `gates` moves by

@@ -40,33 +40,22 @@ fn one_word_differs_and_it_agrees_with_the_first_noun_in_the_right_sentence_only
             assert!(subject.is_some(), "{:?}", pair.choices);
             assert_eq!(shown(right[place]), subject, "{:?}", pair.choices);
             assert!(shown(wrong[place]).is_some_and(|number| Some(number) != subject), "{:?}", pair.choices);
-            let between = right[..place].iter().filter_map(|word| numbers.get(*word)).skip(1);
-            let attracted = between.clone().any(|number| Some(*number) != subject);
+            let mut between = right[..place].iter().filter_map(|word| numbers.get(*word)).skip(1);
+            let attracted = between.any(|number| Some(*number) != subject);
             let group = pair.group.as_deref().unwrap();
             assert_eq!(group.ends_with(", attractor"), attracted, "{group}: {:?}", pair.choices);
-            assert_eq!(
-                group == "simple",
-                between.count() == 0 && !right[..place].contains(&"that"),
-                "{group}"
-            );
         }
     }
 }
 
 #[test]
-fn groups_take_turns_and_fewer_pairs_begin_more() {
+fn fewer_pairs_begin_more_and_no_sentence_is_there_twice() {
     for domain in [Domain::Standard, Domain::Shifted] {
         let pairs = agreement_pairs(domain, 52, 3);
-        assert_eq!(pairs.len(), 52);
-        for (place, pair) in pairs.iter().enumerate() {
-            assert_eq!(pair.group.as_deref(), Some(AGREEMENT_GROUPS[place % 5]));
-        }
         assert_eq!(agreement_pairs(domain, 13, 3), pairs[..13]);
         assert_ne!(agreement_pairs(domain, 52, 4), pairs);
-        let distinct: HashSet<&String> = pairs.iter().flat_map(|pair| &pair.choices).collect();
-        assert_eq!(distinct.len(), 104);
+        assert_eq!(pairs.iter().flat_map(|pair| &pair.choices).collect::<HashSet<_>>().len(), 104);
     }
-    assert!(agreement_pairs(Domain::Standard, 0, 3).is_empty());
 }
 
 #[test]
