@@ -1,5 +1,4 @@
 //! Checks what is committed under `results/`: made by code that anyone can check out, and no more than the pages need.
-#![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use std::collections::BTreeSet;
 use std::fs;
