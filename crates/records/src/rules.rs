@@ -153,18 +153,10 @@ mod tests {
 
     fn row(step: usize, delta: f64, ends: Option<(f64, f64)>) -> CurveRow {
         let (delta_low, delta_high) = ends.unzip();
-        CurveRow {
-            step,
-            masked: 3 * step,
-            heads: 30,
-            base_score: 50.0,
-            score: 50.0 + delta,
-            score_delta: delta,
-            delta_low,
-            delta_high,
-            p_value: ends.map(|_| 0.5),
-            ..CurveRow::default()
-        }
+        let (score, p_value) = (50.0 + delta, ends.map(|_| 0.5));
+        let row =
+            CurveRow { step, masked: 3 * step, heads: 30, delta_low, delta_high, ..CurveRow::default() };
+        CurveRow { base_score: 50.0, score, score_delta: delta, p_value, ..row }
     }
 
     /// 2% of 50 points are 1 point.

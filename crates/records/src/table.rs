@@ -260,10 +260,8 @@ mod tests {
         );
         let torn_then_continued = format!("{}{good}", &good[..9]);
         for (lines, cells) in [("1,20,0.1\n", 3), ("\n", 0), (&torn_then_continued, 10)] {
-            assert!(
-                with(lines)
-                    .ends_with(&format!("line 2, is not a row of this file: {cells} cells instead of 7"))
-            );
+            let fault = format!("line 2, is not a row of this file: {cells} cells instead of 7");
+            assert!(with(lines).ends_with(&fault));
         }
     }
 
@@ -285,10 +283,7 @@ mod tests {
         let own = header::<TrainingRow>();
         for (line, fault) in [
             (header::<AblationRow>(), "it begins with `attention,layer,head,"),
-            (
-                own.replace("dev_loss", "loss"),
-                "`dev_loss` is missing and `loss` is unknown; results of an older",
-            ),
+            (own.replace("dev_loss", "loss"), "`dev_loss` is missing and `loss` is unknown; results of"),
             ("notes without a line break".to_owned(), "it begins with `notes without a line break`"),
             ("\n".to_owned(), "its first line is empty"),
             (own.replace("epoch,step", "step,epoch"), "its columns are in another order"),

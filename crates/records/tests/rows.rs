@@ -19,11 +19,8 @@ fn rows_are_told_apart_by_name_and_key() {
     assert_eq!((of_type.name().as_str(), of_type.key()), ("dec-dec", "dec-dec"));
     let step = DynamicsRow { updates: 1200, step: 3, masked: 15, ..DynamicsRow::default() };
     assert_eq!((step.name().as_str(), step.key()), ("1200/3", (1200, 3)));
-    assert_eq!(
-        (step.family().as_str(), step.base().as_str(), step.is_intact()),
-        ("1200", "1200/base", false)
-    );
-    assert!(DynamicsRow { masked: 0, ..step }.is_intact());
+    assert_eq!([step.family(), step.base()], ["1200", "1200/base"]);
+    assert!(!step.is_intact() && DynamicsRow { masked: 0, ..step }.is_intact());
     let target = |target| GateRow { target: Some(target), ..GateRow::default() };
     let lambda = |lambda| GateRow { lambda: Some(lambda), ..GateRow::default() };
     assert_eq!([target(9).name(), lambda(0.02).name()], ["all/gates/heads-9", "all/gates/lambda-0.02"]);
@@ -35,16 +32,9 @@ fn rows_are_told_apart_by_name_and_key() {
 /// With a repair, step 0 differs from the full model, so it is tested; names of retrained rows do not contain the repair.
 #[test]
 fn rows_of_a_curve_are_named_by_step_and_repair() {
-    let step = CurveRow {
-        order: Order::Random,
-        order_seed: Some(7),
-        complement: true,
-        step: 3,
-        masked: 1,
-        heads: 6,
-        masked_heads: "self:1:2".to_owned(),
-        ..CurveRow::default()
-    };
+    let step =
+        CurveRow { order: Order::Random, order_seed: Some(7), complement: true, ..CurveRow::default() };
+    let step = CurveRow { step: 3, masked: 1, heads: 6, masked_heads: "self:1:2".to_owned(), ..step };
     let repaired = |repair| CurveRow { repair: Some(repair), ..step.clone() };
     assert_eq!([step.name(), step.family()], ["all/random-7/complement/3", "all/random-7/complement"]);
     assert_eq!(step.key(), (None, "all", "random", Some(7), true, 3));

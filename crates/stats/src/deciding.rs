@@ -364,11 +364,7 @@ mod tests {
     }
 
     /// Looks at independent segments without predictions.
-    fn looked<'a>(
-        (base, variant): (&'a Segments, &'a Segments),
-        order: &'a [usize],
-        looks: &'a [usize],
-    ) -> Looked<'a> {
+    fn looked<'a>([base, variant]: [&'a Segments; 2], order: &'a [usize], looks: &'a [usize]) -> Looked<'a> {
         Looked { base, variant, predicted: None, order, looks, clusters: &[] }
     }
 
@@ -380,7 +376,7 @@ mod tests {
         let sample: Vec<usize> = order[..40].to_vec();
         let base = nats((0..80).map(|_| 5.0));
         let variant = nats((0..80).map(|n| if sample.contains(&n) { 5.0 + cost(n) } else { 5.0 }));
-        let looked = looked((&base, &variant), &order, &[40]);
+        let looked = looked([&base, &variant], &order, &[40]);
         let Found { comparison, correlation } = looked.estimate(Spending::Pocock, TESTING, 0.02).unwrap();
         let mean = sample.iter().map(|&place| cost(place)).sum::<f64>() / 80.0;
         assert_close(comparison.delta, mean, 1e-6);
@@ -391,9 +387,8 @@ mod tests {
 
         // predictions show what the sample does not
         let predicted = Predictions::Changes((0..80).map(cost).collect());
-        let helped = Looked { predicted: Some(&predicted), ..looked }
-            .estimate(Spending::Pocock, TESTING, 0.02)
-            .unwrap();
+        let helped = Looked { predicted: Some(&predicted), ..looked };
+        let helped = helped.estimate(Spending::Pocock, TESTING, 0.02).unwrap();
         assert_close(helped.comparison.delta, 0.15, 1e-6);
         assert!(helped.correlation.unwrap() > 0.999);
         let narrow = helped.comparison.interval.unwrap();
@@ -404,7 +399,7 @@ mod tests {
     fn all_segments_give_the_plain_test() {
         let [base, variant] = [0.0, 0.1].map(|cost| nats((0..60).map(|n| 5.0 + f64::from(n % 7) * cost)));
         let order = sampling_order(60, 3);
-        let looked = looked((&base, &variant), &order, &[48, 60]);
+        let looked = looked([&base, &variant], &order, &[48, 60]);
         let found = looked.estimate(Spending::ObrienFleming, TESTING, 0.02).unwrap().comparison;
         let plain = test_family(&base, &[&variant], TESTING, 0.02).unwrap()[0];
         assert_eq!((found.interval, found.delta), (plain.interval, plain.delta));
@@ -417,7 +412,7 @@ mod tests {
         let order = sampling_order(200, 3);
         let base = accuracy((0..200).map(|_| true));
         let variant = accuracy((0..200).map(|place| !order[..3].contains(&place)));
-        let looked = looked((&base, &variant), &order, &[100]);
+        let looked = looked([&base, &variant], &order, &[100]);
         let found = looked.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap().comparison;
         let critical = critical_values(Spending::ObrienFleming, &[0.5])[0];
         let expected = tango_within(critical, [3, 0], 100);
@@ -455,7 +450,7 @@ mod tests {
         let positives: Vec<usize> = order[..500].iter().copied().filter(|n| n % 2 == 1).take(25).collect();
         let (base, predicted) = (f1(&[]), Predictions::Outcomes(f1(&positives)));
         let found = |predicted: Option<&Predictions>, looks: &[usize]| {
-            let looked = Looked { predicted, ..looked((&base, &base), &order, looks) };
+            let looked = Looked { predicted, ..looked([&base, &base], &order, looks) };
             looked.estimate(Spending::Pocock, TESTING, 2.0).unwrap().comparison.interval.unwrap()
         };
         let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500]));
@@ -472,7 +467,7 @@ mod tests {
         let base = nats((0..60).map(|_| 5.0));
         let variant = nats((0..60).map(|place| 5.0 + f64::from(place / 5 * 5 % 12) / 10.0));
         let width = |clusters: &[usize], looks: &[usize]| {
-            let looked = Looked { clusters, ..looked((&base, &variant), &order, looks) };
+            let looked = Looked { clusters, ..looked([&base, &variant], &order, looks) };
             let ends = looked.estimate(Spending::Pocock, TESTING, 0.02).unwrap().comparison.interval.unwrap();
             ends.high - ends.low
         };

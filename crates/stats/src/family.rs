@@ -362,14 +362,16 @@ mod tests {
         pairs.iter().map(|&(gold, predicted)| Outcome { gold, predicted }).collect()
     }
 
+    const TESTING: Testing = Testing { resamples: 999, seed: 1, block: 1 };
+
     fn compare(
         base: &[Outcome],
-        other: &[Outcome],
+        own: &[Outcome],
         metric: ClassificationMetric,
         resamples: usize,
     ) -> Comparison {
-        let [base, other] = [base, other].map(|side| Segments::Classes(side.to_vec(), metric));
-        test_family(&base, &[&other], Testing { resamples, seed: 1, block: 1 }, 0.0).unwrap()[0]
+        let [base, own] = [base, own].map(|side| Segments::Classes(side.to_vec(), metric));
+        test_family(&base, &[&own], Testing { resamples, ..TESTING }, 0.0).unwrap()[0]
     }
 
     /// The first variant loses two of four. The differences 0, 0, -100, -100 have the mean -50, the variance 10,000/3 and the standard
@@ -381,8 +383,7 @@ mod tests {
             Segments::Classes(outcomes(&[&[(0, 0), (2, 2)][..], &last].concat()), METRICS[0])
         };
         let (base, worse) = (of_last([(1, 1), (1, 1)]), of_last([(1, 0), (1, 2)]));
-        let testing = Testing { resamples: 1, seed: 1, block: 1 };
-        let found = test_family(&base, &[&worse, &base], testing, 0.0).unwrap();
+        let found = test_family(&base, &[&worse, &base], TESTING, 0.0).unwrap();
         let (found, same) = (found[0], found[1]);
         assert_eq!((found.base, found.variant, found.delta), (100.0, 50.0, -50.0));
         let p = 0.5 - std::f64::consts::FRAC_1_PI;
@@ -404,7 +405,7 @@ mod tests {
     #[test]
     fn bleu_is_tested_by_swaps_with_the_bootstrap_beside() {
         let (base, variants) = (bleu(4, 5), [3, 2, 1].map(|correct| bleu(correct, 5)));
-        let testing = Testing { resamples: 9, seed: 1, block: 1 };
+        let testing = Testing { resamples: 9, ..TESTING };
         for found in test_family(&base, &variants.each_ref(), testing, 0.0).unwrap() {
             assert_eq!((found.p_bootstrap, found.p_koehn), (Some(0.2), Some(0.1)));
             assert_eq!((found.p_value, found.p_benjamini_hochberg), (Some(0.0625), Some(0.0625)));
@@ -415,17 +416,16 @@ mod tests {
     /// With two segments there are only two distinct swaps, and a t-test has no spread, so nothing is tested.
     #[test]
     fn two_segments_are_not_tested() {
-        let testing = Testing { resamples: 99, seed: 1, block: 1 };
         let classes = |predicted, metric| Segments::Classes(outcomes(&[(1, predicted); 2]), metric);
         let mut pairs = vec![(bleu(4, 1), bleu(3, 1)), (bleu(4, 2), bleu(3, 2))];
         pairs.extend(METRICS.map(|metric| (classes(1, metric), classes(0, metric))));
         for (base, variant) in &pairs {
-            let found = test_family(base, &[variant], testing, 0.0).unwrap()[0];
+            let found = test_family(base, &[variant], TESTING, 0.0).unwrap()[0];
             assert_eq!(found, Comparison::untested(found.base, found.variant));
             let pair = [Pair { base: 0, variant: 1 }];
-            assert_eq!(test_pairs(&[base, variant], &pair, testing), Ok(vec![found]));
+            assert_eq!(test_pairs(&[base, variant], &pair, TESTING), Ok(vec![found]));
         }
-        let two_blocks = Testing { block: 20, ..testing };
+        let two_blocks = Testing { block: 20, ..TESTING };
         let found = test_family(&bleu(4, 40), &[&bleu(3, 40)], two_blocks, 0.0).unwrap()[0];
         assert_eq!(found.p_value, None);
     }
@@ -480,8 +480,7 @@ mod tests {
             Segments::Nats((0..10).map(document).collect())
         };
         let (base, worse) = (documents(|_| 0.0), documents(|place| 1.5 + 0.3 * (place as f64 - 4.5)));
-        let testing = Testing { resamples: 999, seed: 1, block: 1 };
-        let found = test_family(&base, &[&worse, &base], testing, 0.0198).unwrap();
+        let found = test_family(&base, &[&worse, &base], TESTING, 0.0198).unwrap();
         let interval = found[0].interval.unwrap();
         // the effects 0.15 to 2.85 nats have the standard deviation 0.9083, and t with 9 degrees of freedom has the quantile 2.262157
         let reach = 2.262_157 * 0.908_295 / 10.0_f64.sqrt() / 150.0;
@@ -522,10 +521,9 @@ mod tests {
         };
         let (base, variants) = (documents(), [documents(), documents(), documents()]);
         let variants: Vec<&Segments> = variants.iter().collect();
-        let testing = Testing { resamples: 999, seed: 1, block: 1 };
         let width = |ends: Interval| ends.high - ends.low;
-        let three = test_family(&base, &variants, testing, 0.0).unwrap();
-        let one = test_family(&base, &variants[..1], testing, 0.0).unwrap();
+        let three = test_family(&base, &variants, TESTING, 0.0).unwrap();
+        let one = test_family(&base, &variants[..1], TESTING, 0.0).unwrap();
         for found in three.iter().chain(&one) {
             let (own, all) = (found.interval.unwrap(), found.simultaneous.unwrap());
             assert!(all.low <= own.low && own.high <= all.high);

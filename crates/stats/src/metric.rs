@@ -313,10 +313,8 @@ mod tests {
             assert_eq!(json, metric.name());
             assert_eq!(serde_json::from_value::<MetricName>(json).unwrap(), metric);
         }
-        assert!(
-            MetricName::Nats.direction().is_better(1.0, 2.0)
-                && MetricName::Bleu.direction().is_better(2.0, 1.0)
-        );
+        let is_better = |metric: MetricName, own, other| metric.direction().is_better(own, other);
+        assert!(is_better(MetricName::Nats, 1.0, 2.0) && is_better(MetricName::Bleu, 2.0, 1.0));
         let message = serde_json::from_str::<MetricName>(r#""BLEU""#).unwrap_err().to_string();
         assert!(message.starts_with("unknown metric `BLEU`: it is one of accuracy, bleu, "), "{message}");
     }

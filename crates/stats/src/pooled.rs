@@ -160,10 +160,8 @@ mod tests {
     /// Two equal tasks have half the variance of one, so the interval is narrower by the root of 2, but only if their draws differ.
     #[test]
     fn documents_are_drawn_within_tasks() {
-        let side = |step: usize| {
-            let values: Vec<f64> = (0..200).map(|n| if n % step == 0 { 0.5 } else { 0.25 }).collect();
-            scores(&values)
-        };
+        let value = |n: usize, step: usize| if n % step == 0 { 0.5 } else { 0.25 };
+        let side = |step: usize| scores(&(0..200).map(|n| value(n, step)).collect::<Vec<_>>());
         let width = |ends: Interval| ends.high - ends.low;
         let one = test_scores(&side(2), &[&side(3)], TESTING, 0.0).unwrap()[0];
         let two = pooled(&[[side(2), side(3)], [side(2), side(3)]]);

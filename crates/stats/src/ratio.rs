@@ -137,9 +137,8 @@ mod tests {
     fn a_resample_without_a_trial_has_no_share() {
         let found = |others: usize, trials: f64| {
             let own = segments(&[vec![(trials, trials)], vec![(0.0, 0.0); others]].concat());
-            resampled_shares(&vec![RatioStatistics::default(); own.len()], &[own], 2_000, 5)
-                .unwrap()
-                .remove(0)
+            let none = vec![RatioStatistics::default(); own.len()];
+            resampled_shares(&none, &[own], 2_000, 5).unwrap().remove(0)
         };
         let one = Some(Interval { low: 1.0, high: 1.0 });
         for (others, missing) in [(1, 0.25), (9, 0.9_f64.powi(10))] {

@@ -428,9 +428,7 @@ mod tests {
             let holds = |pair: u64| {
                 let side = |seed| of_first(&sweep(HEADS, &rate, seed), EXAMPLES);
                 let Intervals { pearson, ceiling } = intervals(&side(2 * pair + 1), &side(2 * pair + 2));
-                let holds = |place: usize, Interval { low, high }: Interval| {
-                    low <= truth[place] && truth[place] <= high
-                };
+                let holds = |place: usize, own: Interval| own.low <= truth[place] && truth[place] <= own.high;
                 [pearson.is_some_and(|own| holds(0, own)), ceiling.is_some_and(|own| holds(1, own))]
             };
             let held: Vec<[bool; 2]> = (0..200).map(holds).collect();

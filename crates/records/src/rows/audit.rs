@@ -97,15 +97,9 @@ mod tests {
     /// Losses of 3 for the list and 1, 3, 5 and 2 for the random sets: one loses more, two at least 3.
     #[test]
     fn a_list_is_ranked_by_its_loss() {
-        let row = |draw, score| AuditRow {
-            draw,
-            score,
-            base_score: 9.0,
-            score_delta: score - 9.0,
-            ..AuditRow::default()
-        };
-        let mut rows =
-            vec![row(None, 6.0), row(Some(1), 8.0), row(Some(2), 6.0), row(Some(3), 4.0), row(Some(4), 7.0)];
+        let base = AuditRow { base_score: 9.0, ..AuditRow::default() };
+        let row = |(draw, score)| AuditRow { draw, score, score_delta: score - 9.0, ..base.clone() };
+        let mut rows = [(None, 6.0), (Some(1), 8.0), (Some(2), 6.0), (Some(3), 4.0), (Some(4), 7.0)].map(row);
         AuditRow::compare(&mut rows);
         assert_eq!((rows[0].rank, rows[0].draws, rows[0].p_rank), (Some(2), Some(4), Some(3.0 / 5.0)));
         assert_eq!(rows[1].rank, None);

@@ -257,13 +257,8 @@ mod tests {
 
     #[test]
     fn the_kept_heads_are_as_many_as_it_says() {
-        let row = |kept| GateRow {
-            kept,
-            heads: 4,
-            kept_self: Some(kept),
-            kept_heads: "self:1:1+self:2:3".to_owned(),
-            ..GateRow::default()
-        };
+        let of_four = GateRow { heads: 4, kept_heads: "self:1:1+self:2:3".to_owned(), ..GateRow::default() };
+        let row = |kept| GateRow { kept, kept_self: Some(kept), ..of_four.clone() };
         assert_eq!(row(2).fault(), None);
         for (faulty, expected) in [
             (GateRow { kept_self: Some(4), ..row(2) }, "by attention type 4 heads"),

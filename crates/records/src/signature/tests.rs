@@ -5,17 +5,12 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn identity() -> Identity {
-    Identity {
-        split: "test".to_owned(),
-        limit: Some(100),
-        arguments: [("beam", json!(5)), ("length_penalty", json!(1.0)), ("rescale", json!(false))]
-            .map(|(name, value)| (name.to_owned(), value))
-            .into(),
-        seed: Some(u64::MAX),
-        weights: Some("ab12".to_owned()),
-        data: [("test.en".to_owned(), "cd34".to_owned())].into(),
-        ..Identity::new("ablate-one", "demo-translation")
-    }
+    let arguments = [("beam", json!(5)), ("length_penalty", json!(1.0)), ("rescale", json!(false))];
+    let arguments = arguments.map(|(name, value)| (name.to_owned(), value)).into();
+    let data = [("test.en".to_owned(), "cd34".to_owned())].into();
+    let (split, seed, weights) = ("test".to_owned(), Some(u64::MAX), Some("ab12".to_owned()));
+    let identity = Identity::new("ablate-one", "demo-translation");
+    Identity { split, limit: Some(100), arguments, seed, weights, data, ..identity }
 }
 
 /// SHA-256 of FIPS 180-2, appendix B.1.
