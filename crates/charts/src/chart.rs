@@ -46,13 +46,11 @@ pub struct Chart {
     pub color_bar: Option<ColorBar>,
 }
 
-/// A colour bar below the panels: a label, and numbers below its ends, its middle and halfway between.
+/// A colour bar from -1 to 1 below the panels: a label, and numbers below its ends, its middle and halfway between.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "said above")]
 pub struct ColorBar {
     pub label: String,
-    /// `true` if colours go from -1 to 1, `false` if from 0 to 1.
-    pub is_signed: bool,
     pub numbers: [String; 5],
 }
 
@@ -110,13 +108,7 @@ impl Chart {
 
     /// Adds a colour bar from -1 to 1 with these numbers below [`BAR_COLORS`].
     pub fn bar(self, label: impl Into<String>, numbers: [String; 5]) -> Self {
-        Self { color_bar: Some(ColorBar { label: label.into(), is_signed: true, numbers }), ..self }
-    }
-
-    /// Adds a colour bar for shares from 0 to 1.
-    pub fn bar_of_shares(self, label: impl Into<String>) -> Self {
-        let numbers = ["0", "0.25", "0.5", "0.75", "1"].map(ToOwned::to_owned);
-        Self { color_bar: Some(ColorBar { label: label.into(), is_signed: false, numbers }), ..self }
+        Self { color_bar: Some(ColorBar { label: label.into(), numbers }), ..self }
     }
 }
 

@@ -135,7 +135,7 @@ fn every_experiment_has_a_command_that_runs_its_program() {
         assert_eq!(entry.program, experiment.program, "{}", experiment.name);
         let is_preset = experiment.program != experiment.name && !entry.arguments.contains("--retrain");
         let is_named = entry.arguments.contains(&format!("--preset {}", experiment.name));
-        assert!(!is_preset || is_named || experiment.name == "gate-film", "{}", experiment.name);
+        assert!(!is_preset || is_named, "{}", experiment.name);
     }
 }
 

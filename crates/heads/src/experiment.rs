@@ -58,8 +58,6 @@ experiments! {
         Experiment { name: "compare-methods", command: "methods", ..ITERATIVE_PRUNE };
     /// Two sweeps of single heads are compared.
     CROSS_DOMAIN = own("cross-domain", "domains", Rows::Correlation);
-    /// State of gates during training.
-    GATE_FILM = Experiment { name: "gate-film", rows: Rows::Untested, ..TRAIN_GATES };
     /// What heads attend to.
     HEAD_FUNCTIONS = own("head-functions", "functions", Rows::Untested);
     /// Criteria that rank heads.

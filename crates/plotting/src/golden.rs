@@ -75,7 +75,7 @@ fn what_is_drawn_is_what_the_golden_files_say() {
     let mut texts = BTreeMap::from([("summary".to_owned(), without_head(&summary_page()))]);
     for (name, sheet) in &sheets {
         assert_eq!(sheet.chart.as_ref().and_then(legible::fault), None, "{name}");
-        let charts: String = sheet.chart.iter().chain(&sheet.frames).map(text).collect();
+        let charts: String = sheet.chart.iter().map(text).collect();
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
         let [markdown, latex] =
             ["md", "tex"].map(|extension| sheet.document(extension, &Format::ALL).unwrap());

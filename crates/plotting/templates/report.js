@@ -76,17 +76,6 @@
     table.closest(".scroll").after(button);
   }
 
-  // Films: one frame at a time.
-  for (const film of document.querySelectorAll(".film")) {
-    const [slider, frames] = [film.querySelector("input"), [...film.querySelectorAll(".frame")]];
-    const show = () => {
-      frames.forEach((frame, place) => { frame.hidden = place !== Number(slider.value); });
-      film.querySelector("output").textContent = slider.value;
-    };
-    slider.addEventListener("input", show);
-    show();
-  }
-
   // Maps of heads: one head of each can be reached by Tab, the one that had the focus last; arrow keys move.
   const move = (button, event) => {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];

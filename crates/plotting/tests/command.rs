@@ -58,22 +58,6 @@ fn keep_lines(path: &Path, is_kept: impl Fn(&&str) -> bool) {
     fs::remove_file(path.with_extension("json")).unwrap();
 }
 
-/// An epoch may lack heads while `train-gates` writes it, or if lines were lost. Without its last epoch, the model that keeps one head is no
-/// longer the one with about a quarter of its gates open.
-#[test]
-fn an_epoch_without_all_heads_is_left_out_of_a_film() {
-    let last = ["to keep 3 heads", "open gates before: 5.7, epoch 1: 5.2, epoch 2: 4.2."];
-    let first = ["to keep 1 head", "open gates epoch 1: 4.8, epoch 2: 3.1."];
-    for (epoch, shown) in [(2, last), (0, first)] {
-        let folder = made_up_results();
-        let path = folder.path().join("results/tiny-translation/gate-film.csv");
-        keep_lines(&path, |line| !line.starts_with(&format!("enc-enc,heads-1,{epoch},enc-enc,2,")));
-        assert_eq!(run(&folder, "gate-film tiny-translation --format png").0, 0);
-        let caption = fs::read_to_string(path.with_file_name("figures/gate-film.md")).unwrap();
-        assert!(shown.iter().all(|text| caption.contains(text)), "{caption}");
-    }
-}
-
 #[test]
 fn single_commands_write_their_files_at_print_size_and_name_them() {
     let folder = made_up_results();

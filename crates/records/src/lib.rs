@@ -26,8 +26,8 @@ pub use heads::{Attention, AttentionMaps, HeadId, HeadSet, Measure, Scope, Unkno
 pub use order::{FLOOR, Order};
 pub use place::{Held, Taken, taken};
 pub use rows::{
-    AblationRow, AuditRow, BASE, CorrelationRow, Cost, CurveId, CurveRow, DynamicsRow, GateFilmRow, GateRow,
-    Goal, HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,
+    AblationRow, AuditRow, BASE, CorrelationRow, Cost, CurveId, CurveRow, DynamicsRow, GateRow, Goal,
+    HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,
     TrainingRow,
 };
 pub use rules::{Rule, Verdict, Verdicts};

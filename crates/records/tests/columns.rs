@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, AuditRow, CorrelationRow, CurveRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow,
-    LlamaCppRow, RelevanceRow, ScoreRow, SpeedRow, TrainingRow, columns,
+    AblationRow, AuditRow, CorrelationRow, CurveRow, DynamicsRow, GateRow, HeadFunctionRow, LlamaCppRow,
+    RelevanceRow, ScoreRow, SpeedRow, TrainingRow, columns,
 };
 
 fn root() -> PathBuf {
@@ -79,7 +79,7 @@ fn every_column_of_every_row_type_is_on_the_page() {
     }
     let page = fs::read_to_string(root().join("results/FILES.md")).unwrap();
     for (row_type, columns) in all! {
-        AblationRow AuditRow CorrelationRow CurveRow DynamicsRow GateFilmRow GateRow HeadFunctionRow
+        AblationRow AuditRow CorrelationRow CurveRow DynamicsRow GateRow HeadFunctionRow
         LlamaCppRow RelevanceRow ScoreRow SpeedRow TrainingRow
     } {
         let end = format!(" {row_type} -->");

@@ -1,4 +1,4 @@
-//! Models that are there already: in a folder, or on a hub.
+//! Models that exist already, in a folder or on a hub.
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,29 +14,29 @@ use training::{Machine, TrainingCheckpoint};
 use crate::error::Error;
 use crate::spec::check_fetched;
 
-/// A model that is there already, to be used or to be fine-tuned.
+/// A model that exists already, to be used unchanged or fine-tuned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckpointSpec {
     /// A Hugging Face folder, relative to the data folder, or `hub:owner/name[@revision]`.
     pub from: String,
-    /// Name for `just fetch`, if the folder can be fetched.
+    /// Name for `just fetch`; absent if the folder cannot be fetched.
     pub fetch: Option<String>,
-    /// Checkpoints of its training, `step1000`: revisions of a model of the hub, or folders in that of the model.
+    /// Training checkpoints such as `step1000`: revisions of a hub model, or subfolders of the model's folder.
     #[serde(default, skip_serializing)]
     revisions: Vec<String>,
-    /// Found once in a run: a branch of a hub may move between two questions.
+    /// Resolved once per run, because a branch on a hub may move in the meantime.
     #[serde(skip)]
     found: OnceCell<Checkpoint>,
 }
 
 impl CheckpointSpec {
-    /// The model of this name, without revisions.
+    /// Returns an entry for the model `from`, without revisions.
     pub(crate) fn named(from: &str) -> Self {
         Self { from: from.to_owned(), fetch: None, revisions: Vec::new(), found: OnceCell::new() }
     }
 
-    /// The folder of the model; brings it from the hub if it is there.
+    /// Returns the model's folder, fetching it if it is on a hub.
     pub(crate) fn find(&self, machine: &Machine) -> Result<&Checkpoint, Error> {
         if let Some(found) = self.found.get() {
             return Ok(found);
@@ -51,17 +51,17 @@ impl CheckpointSpec {
         Ok(self.found.get_or_init(|| found))
     }
 
-    /// Returns true if the model comes with checkpoints of its training.
+    /// Returns true if training checkpoints of the model are available.
     pub(crate) fn has_revisions(&self) -> bool {
         !self.revisions.is_empty()
     }
 
-    /// Name in signatures, whatever the revision.
+    /// Returns the name in signatures, without the revision.
     pub(crate) fn public_name(&self) -> String {
         public_name(&self.from)
     }
 
-    /// Refuses revisions that are no checkpoints of a training: the fault, in words.
+    /// Returns an error message if a revision is not a training checkpoint.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let updates: Vec<Option<usize>> = self.revisions.iter().map(|name| updates(name)).collect();
         let known = updates.iter().all(|updates| updates.is_some_and(|updates| updates > 0));
@@ -69,7 +69,7 @@ impl CheckpointSpec {
         check(&[(allowed, known && updates.windows(2).all(|pair| pair[0] < pair[1]))])
     }
 
-    /// The checkpoints of its training; brings them from the hub if they are there.
+    /// Returns the training checkpoints, fetching them if they are on a hub.
     pub(crate) fn revisions(&self, machine: &Machine) -> Result<Vec<TrainingCheckpoint>, Error> {
         let find = |name: &String| {
             let folder = self.look_up(&self.at(name), machine)?.folder;
@@ -78,7 +78,7 @@ impl CheckpointSpec {
         self.revisions.iter().map(find).collect()
     }
 
-    /// The model as it was at one of the revisions.
+    /// Returns the name of the model at a revision.
     fn at(&self, revision: &str) -> String {
         match self.from.starts_with(PREFIX) {
             true => format!("{}@{revision}", self.from.split('@').next().unwrap_or_default()),
@@ -86,7 +86,7 @@ impl CheckpointSpec {
         }
     }
 
-    /// The folder of the model `from`; brings it from the hub if it is there.
+    /// Returns the folder of the model `from`, fetching it if it is on a hub.
     fn look_up(&self, from: &str, machine: &Machine) -> Result<Checkpoint, Error> {
         let Some(name) = from.strip_prefix(PREFIX) else {
             let folder = machine.data.join(from);
@@ -108,13 +108,13 @@ impl CheckpointSpec {
         Ok(Checkpoint { folder: fetched.folder, name })
     }
 
-    /// The folder, if that can be said without asking a hub.
+    /// Returns the folder; `None` if finding it needs a request to a hub.
     pub(crate) fn at_hand(&self, machine: &Machine) -> Option<PathBuf> {
         (!self.from.starts_with(PREFIX)).then(|| machine.data.join(&self.from))
     }
 }
 
-/// What to do about a folder without a `config.json`.
+/// Returns advice for a folder without a `config.json`.
 fn no_model(folder: &Path) -> String {
     let cached = folder.file_name().and_then(|name| name.to_str()?.strip_prefix("models--"));
     let snapshot = std::fs::read_dir(folder.join("snapshots")).ok().and_then(|mut all| all.next()?.ok());
@@ -140,19 +140,18 @@ fn no_model(folder: &Path) -> String {
 /// A Hugging Face folder on this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Checkpoint {
-    /// Its folder.
     pub folder: PathBuf,
     /// Name in messages and signatures: `minilm`, or `hub:owner/name@commit`.
     pub name: String,
 }
 
-/// Parameter updates until a revision: the digits behind `step`, as in `step1000` and `stage1-step1000-tokens3B`.
+/// Returns the number of parameter updates before a revision: the digits after `step`, as in `step1000` and `stage1-step1000-tokens3B`.
 fn updates(revision: &str) -> Option<usize> {
     let behind = revision.rsplit_once("step")?.1;
     behind.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Name of a folder in signatures: the rest of a path that leads out of the data belongs to a machine.
+/// Returns a folder's name for signatures. Of paths outside the data folder only the last part is kept; the rest differs between machines.
 fn public_name(from: &str) -> String {
     let path = Path::new(from);
     if path.is_absolute() || path.starts_with("..") {
@@ -162,26 +161,24 @@ fn public_name(from: &str) -> String {
     }
 }
 
-/// Folders of the parts of a model: one folder, unless it is a checkpoint of training.
+/// Folders of the parts of a model: two for a training checkpoint, otherwise one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places<'a> {
     /// Configuration and weights.
     pub model: &'a Path,
-    /// Tokeniser and all else.
+    /// Tokeniser and all other files.
     pub tokenizer: &'a Path,
 }
 
 impl<'a> Places<'a> {
-    /// All in one folder.
+    /// Uses one folder for all parts.
     pub(crate) fn one(folder: &'a Path) -> Self {
         Self { model: folder, tokenizer: folder }
     }
 }
 
-/// SHA-256 of a model's weights, in lower-case hexadecimal: that of their file or, of several, that of a list of theirs.
-///
-/// # Errors
-/// If a file cannot be read.
+/// Returns the SHA-256 of a model's weights, in lower-case hexadecimal: of the file, or of the list of checksums if there are several
+/// files.
 pub fn sha256_of_weights(folder: &Path) -> Result<String, Error> {
     let files = weight_files(folder)?;
     let each = files.iter().map(|file| sha256_file(file)).collect::<Result<Vec<_>, _>>()?;
@@ -191,13 +188,13 @@ pub fn sha256_of_weights(folder: &Path) -> Result<String, Error> {
     }
 }
 
-/// SHA-256 of those of `files` that are in `folder`, by name.
+/// Returns the SHA-256 of each of `files` that exists in `folder`, by name.
 pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String, String>, Error> {
     let present = files.iter().filter(|file| folder.join(file).exists());
     present.map(|file| Ok(((*file).to_owned(), sha256_file(&folder.join(file))?))).collect()
 }
 
-/// Refuses a tokeniser, in `folder`, with tokens that the model has no embedding for.
+/// Refuses a tokeniser that has tokens without an embedding in the model.
 pub(crate) fn check_vocabulary(folder: &Path, tokens: usize, embeddings: i64) -> Result<(), Error> {
     if tokens as i64 > embeddings {
         let found = format!("the tokeniser has {tokens} tokens, but the model embeds {embeddings}");
@@ -206,21 +203,20 @@ pub(crate) fn check_vocabulary(folder: &Path, tokens: usize, embeddings: i64) ->
     Ok(())
 }
 
-/// Origin of a model that was loaded, as signatures tell it.
+/// Origin of a loaded model, as recorded in signatures.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    /// Its folder.
     pub folder: PathBuf,
-    /// The checkpoint that was taken as it is; absent if the model was trained here.
+    /// Name of the checkpoint; absent if the model was trained here.
     pub checkpoint: Option<String>,
-    /// Heads that were removed since.
+    /// Heads that were removed after loading.
     pub removed: HeadSet,
     weights: String,
     files: BTreeMap<String, String>,
 }
 
 impl Origin {
-    /// Of the model in `places`, whose scores depend on those of `files` that are there.
+    /// Records the model in `places`; scores depend on those of `files` that exist.
     pub(crate) fn of(places: Places<'_>, files: &[&str], checkpoint: Option<String>) -> Result<Self, Error> {
         Ok(Self {
             folder: places.tokenizer.to_owned(),
@@ -231,12 +227,12 @@ impl Origin {
         })
     }
 
-    /// Of the same model without these heads too.
+    /// Returns the origin of the model with these heads removed as well.
     pub(crate) fn without_heads(&self, heads: &HeadSet) -> Self {
         Self { removed: self.removed.iter().chain(heads.iter()).collect(), ..self.clone() }
     }
 
-    /// Refuses to put zeros in the place of weights that are not there.
+    /// Refuses to write zeros for heads whose weights the model no longer contains.
     pub(crate) fn check_removal(&self, removal: Removal, layout: &HeadLayout) -> Result<(), Error> {
         match (removal, layout.removed().len()) {
             (Removal::Zeros, removed @ 1..) => {
@@ -249,7 +245,6 @@ impl Origin {
         }
     }
 
-    /// Adds what is known of the model to an identity.
     pub(crate) fn describe(&self, identity: &mut Identity) {
         identity.weights = Some(self.weights.clone());
         identity.data.extend(self.files.clone());

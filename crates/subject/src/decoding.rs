@@ -1,4 +1,4 @@
-//! Text and search of a translator, for benchmarks of decoding.
+//! Test sentences and beam search of a translator, for decoding benchmarks.
 use core_masking::BeamSearch;
 use corpus::parallel::ParallelText;
 use training::Machine;
@@ -8,19 +8,19 @@ use crate::error::Error;
 use crate::tasks::OfTask;
 use crate::translation::search;
 
-/// Text to translate and search for translations; for benchmarks.
+/// Sentences to translate, and the beam search for them.
 #[derive(Debug)]
 pub struct Decoding {
-    /// The test split.
+    /// Sentence pairs of the test split.
     pub text: ParallelText,
-    /// The search for translations.
+    /// Settings of the beam search.
     pub search: BeamSearch,
 }
 
-/// The test split of a translator that is trained here, and how it is searched.
+/// Returns the test split and the beam search of a translator that is trained here.
 ///
 /// # Errors
-/// If the split is at fault, or the subject is no translator.
+/// If the split cannot be read, or the model is not a translator.
 pub fn decoding(description: &Description, machine: &Machine) -> Result<Decoding, Error> {
     let OfTask::Translation(file) = &description.0 else {
         return Err(Error::Invalid(format!("subject `{}` is not a translator", description.name())));

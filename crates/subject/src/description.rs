@@ -1,4 +1,4 @@
-//! Subjects that are read but not yet opened.
+//! Setups that are read but whose model is not loaded yet.
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadLayout;
@@ -16,25 +16,22 @@ use crate::tasks::{self, AnyFile, OfTask, in_task, map_task};
 use crate::train::train;
 use crate::tune::{FineTuned, FineTuning, InitialWeights, fine_tune};
 
-/// A subject that is read but not yet opened: what can be checked before any long work.
+/// A setup whose model is not loaded yet: everything that can be checked before long computations.
 #[derive(Debug)]
 pub struct Description(pub(crate) AnyFile);
 
 impl Description {
-    /// Reads a subject's TOML file, given as a path or as a name in `experiments/`.
-    ///
-    /// # Errors
-    /// If there is no such file, or it cannot be understood.
+    /// Reads a setup, given as the path of a TOML file or as a name in `experiments/`.
     pub fn read(subject: &Path) -> Result<Self, Error> {
         let (path, name) = locate(subject)?;
         Ok(Self(tasks::read(&name, &path)?))
     }
 
-    /// The n-th of the models that training makes of this subject, from 1: the first is the subject itself, and each other a subject
-    /// of its own, `<name>/replicate-<n>`, whose results lie in a folder of that name.
+    /// Returns run `n` of the recipe, counted from 1. Run 1 is the setup as it is; each later run is a setup named `<name>/replicate-<n>`,
+    /// whose results are in a folder of that name.
     ///
     /// # Errors
-    /// If the model is not trained here, or the file asks for fewer replicates.
+    /// If the model is not trained here, or the file specifies fewer runs.
     pub fn replicate(mut self, n: usize) -> Result<Self, Error> {
         let replicates = self.replicates();
         if n > 1 && n <= replicates {
@@ -48,40 +45,39 @@ impl Description {
         Err(Error::Invalid(format!("`{file}` has {allowed}, and no replicate {n}: {entry}")))
     }
 
-    /// Number of models that training makes of this subject; 1 of a checkpoint that is taken as it is.
+    /// Returns the number of runs of the recipe; 1 for a checkpoint that is used unchanged.
     pub fn replicates(&self) -> usize {
         self.outline().replicates
     }
 
-    /// Name of the subject.
+    /// Returns the name of the setup.
     pub fn name(&self) -> &str {
         in_task!(&self.0, |file| &file.name)
     }
 
-    /// The file that describes it.
+    /// Returns the path of the setup's TOML file.
     pub fn path(&self) -> &Path {
         in_task!(&self.0, |file| &file.path)
     }
 
-    /// The heads that its model has.
+    /// Returns the layout of the model's heads.
     pub fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
         in_task!(&self.0, |file| file.layout(machine))
     }
 
-    /// The split to score: `wanted`, or the subject's test split. `train`, `dev` and `test` are also what the subject
-    /// uses as such, if it has no splits of these names.
+    /// Returns the split to score: `wanted`, or the test split by default. `train`, `dev` and `test` may also name the splits in these
+    /// roles.
     ///
     /// # Errors
-    /// If it cannot be scored: there is none of that name, and the message lists those that there are; or its files are
-    /// missing, torn or empty, or hold a label that the model does not know.
+    /// If the split does not exist, its files are missing, damaged or empty, or they contain a label that the model does not know.
     pub fn split(&self, wanted: Option<&str>, machine: &Machine) -> Result<String, Error> {
         let split = wanted.map_or(self.test_split(), |wanted| self.by_role(wanted));
         in_task!(&self.0, |file| file.check_split(machine, split))?;
         Ok(split.to_owned())
     }
 
-    /// `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is the subject's test split, and the
-    /// limit if there is one.
+    /// Returns `<results>/<name>/<experiment>.csv`. The file name also contains the ablation, the split unless it is the test split, and
+    /// the limit.
     pub fn result_path(&self, results: &Path, experiment: &str, scored: &Scored) -> PathBuf {
         let (ablation, limit) = (scored.ablation.suffix(), scored.limit_suffix());
         let split =
@@ -94,27 +90,27 @@ impl Description {
         split == self.test_split()
     }
 
-    /// The split that is scored unless something else is asked for.
+    /// Returns the split that is scored by default.
     pub fn test_split(&self) -> &str {
         self.outline().test
     }
 
-    /// The split that the model was trained on, if this subject says how.
+    /// Returns the training split.
     pub fn train_split(&self) -> &str {
         self.outline().train
     }
 
-    /// The split that choices are made on, such as that of the best epoch.
+    /// Returns the split for choices such as the best epoch.
     pub fn dev_split(&self) -> &str {
         self.outline().dev
     }
 
-    /// Passes over the training split that its model is trained for; none if it is a checkpoint that is taken as it is.
+    /// Returns the number of training epochs; `None` for a checkpoint that is used unchanged.
     pub fn epochs(&self) -> Option<usize> {
         self.outline().epochs
     }
 
-    /// Refuses a subject whose model is not trained from scratch.
+    /// Refuses a setup whose model is not trained from scratch.
     pub fn check_from_nothing(&self) -> Result<(), Error> {
         if self.outline().checkpoint.is_none() {
             return Ok(());
@@ -124,27 +120,27 @@ impl Description {
         Err(Error::Invalid(format!("subject `{name}` is fine-tuned on top of a checkpoint: {why}")))
     }
 
-    /// The split that importance is measured on unless another is asked for.
+    /// Returns the split on which importance is measured by default.
     pub fn estimate_split(&self) -> &str {
         self.outline().estimate
     }
 
-    /// The split of another domain, if there is one.
+    /// Returns the split from another domain; `None` if the setup has none.
     pub fn shifted_split(&self) -> Option<&str> {
         self.outline().shifted
     }
 
-    /// Refuses a subject through whose model relevance cannot be followed, whatever it is trained to.
+    /// Refuses a model that relevance propagation does not support.
     pub fn check_relevance(&self) -> Result<(), Error> {
         if self.outline().follows_relevance { Ok(()) } else { Err(Error::no_relevance()) }
     }
 
-    /// Refuses a second text where the model reads one.
+    /// Refuses a second text if the model reads only one.
     pub fn check_second_text(&self) -> Result<(), Error> {
         if self.is_language_model() { Err(Error::one_text()) } else { Ok(()) }
     }
 
-    /// Refuses a subject that is no language model.
+    /// Refuses a setup whose model is not a language model.
     pub fn check_language_model(&self) -> Result<(), Error> {
         let fault = || {
             format!("`{}` is no language model, and this is measured of language models alone", self.name())
@@ -152,10 +148,10 @@ impl Description {
         if self.is_language_model() { Ok(()) } else { Err(Error::Invalid(fault())) }
     }
 
-    /// Files with gold trees that the subject's file names, in CoNLL-U.
+    /// Returns the CoNLL-U files with gold trees that the setup names.
     ///
     /// # Errors
-    /// If one is missing that can be fetched.
+    /// If a file that can be fetched is missing.
     pub fn tree_files(&self, machine: &Machine) -> Result<Vec<PathBuf>, Error> {
         let Some(functions) = self.outline().functions else { return Ok(Vec::new()) };
         let files: Vec<PathBuf> =
@@ -164,26 +160,26 @@ impl Description {
         Ok(files)
     }
 
-    /// Number of the most frequent tokens that are not rare, if the subject's file gives it.
+    /// Returns how many of the most frequent tokens do not count as rare, if the setup sets it.
     pub fn frequent_tokens(&self) -> Option<usize> {
         self.outline().functions.and_then(|functions| functions.frequent)
     }
 
-    /// The sentences of a split with their trees, if the demo grammar makes the subject's data.
+    /// Returns the sentences of a split with their trees, if the demo grammar generates the data.
     pub fn trees(&self, split: &str) -> Option<Vec<Tree>> {
         in_task!(&self.0, |file| file.spec.trees(split))
     }
 
-    /// A text of each segment of a split: what is translated or continued, of a pair the first, of a question the right
-    /// choice.
+    /// Returns a text of each segment of a split: the text to translate or continue, the first text of a pair, or the right choice of a
+    /// question.
     ///
     /// # Errors
-    /// If there is no such split, and the message lists those that there are; or its files are missing, torn or empty.
+    /// If the split does not exist, or its files are missing, damaged or empty.
     pub fn sentences(&self, split: &str, machine: &Machine) -> Result<Vec<String>, Error> {
         in_task!(&self.0, |file| file.sentences(machine, split))
     }
 
-    /// The split that is called so, or that plays this part.
+    /// Returns the split with this name, or else the split in this role.
     fn by_role<'a>(&'a self, wanted: &'a str) -> &'a str {
         let outline = self.outline();
         match wanted {
@@ -203,22 +199,21 @@ impl Description {
         matches!(self.0, OfTask::Language(_))
     }
 
-    /// Trains the model unless it is there, and returns its folder.
+    /// Trains the model unless that was done already, and returns its folder.
     ///
-    /// With `again` the model is trained anew; what is there is used until the new one is complete.
+    /// - `again`: trains a new model, which replaces the old one when it is complete
     ///
     /// # Errors
-    /// If data is missing or at fault, the model there was trained from other settings or data, training fails, or the model is
-    /// a checkpoint that is taken as it is.
+    /// If the existing model was trained with other settings or data, or the model is a checkpoint that is used unchanged.
     pub fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
         in_task!(&self.0, |file| train(file, machine, results, again))
     }
 
-    /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
+    /// Trains the [trained](Self::train) model further under gates, unless that was done already. An interrupted run is continued.
     ///
     /// # Errors
-    /// If the model is not there, not trained here, or not from scratch where it should begin so; data is missing or at fault, a
-    /// file cannot be written, or the loss is no longer a number.
+    /// If the model does not exist, was not trained here, or should start from new weights but was not trained from scratch; or if the loss
+    /// diverges.
     pub fn fine_tune(&self, machine: &Machine, tuning: &FineTuning) -> Result<FineTuned, Error> {
         if tuning.initial == InitialWeights::New {
             self.check_from_nothing()?;
@@ -226,19 +221,19 @@ impl Description {
         in_task!(&self.0, |file| fine_tune(file, machine, tuning))
     }
 
-    /// Makes the subject ready, training its model on first use.
+    /// Loads the model, training it on first use.
     ///
     /// # Errors
-    /// As for [`train`](Self::train), or if the model's folder is at fault.
+    /// As for [`train`](Self::train), or if the model's folder is invalid.
     pub fn open(&self, machine: &Machine, results: &Path) -> Result<Subject, Error> {
         Ok(Subject(map_task!(&self.0, |file| file.open(machine, results)?)))
     }
 
-    /// Checkpoints of the training, in its order: revisions of a model that is taken as it is; or, of one that is trained here on
-    /// first use, those that the subject's file names, or else those of all epochs.
+    /// Returns training checkpoints in training order: revisions of a checkpoint that is used unchanged, or, for a model that is trained
+    /// here on first use, the checkpoints that the setup names (by default one per epoch).
     ///
     /// # Errors
-    /// As for [`train`](Self::train), or if a checkpoint is not there.
+    /// As for [`train`](Self::train), or if a checkpoint does not exist.
     pub fn checkpoints(&self, machine: &Machine, results: &Path) -> Result<Vec<TrainingCheckpoint>, Error> {
         let outline = self.outline();
         if let Some(checkpoint) = outline.checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
@@ -253,7 +248,7 @@ impl Description {
         Ok(training::checkpoints(&machine.model_folder(self.name()), self.path(), stay)?)
     }
 
-    /// Makes the subject ready with its model as it was at a checkpoint of its training.
+    /// Loads the model from one of its training checkpoints.
     pub fn open_at(&self, checkpoint: &TrainingCheckpoint, machine: &Machine) -> Result<Subject, Error> {
         Ok(Subject(map_task!(&self.0, |file| file.open_at(machine, &checkpoint.folder)?)))
     }

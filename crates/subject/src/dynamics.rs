@@ -1,29 +1,28 @@
-//! Checkpoints of a training that stay.
+//! Training checkpoints that are kept.
 use serde::{Deserialize, Serialize};
 use training::Stay;
 
 use corpus::splits::check;
 
-/// Checkpoints that stay on disk when training has ended, for `training-dynamics`. They have no influence on training, so
-/// they are no part of its settings.
+/// Checkpoints that are kept after training, for `training-dynamics`. They do not influence training, so they are not part of its settings.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DynamicsSpec {
     /// At the end of these epochs, counted from 1.
     #[serde(default)]
     pub epochs: Vec<usize>,
-    /// After these parameter updates, for trainings of few epochs.
+    /// After these numbers of parameter updates, for training with few epochs.
     #[serde(default)]
     pub steps: Vec<usize>,
 }
 
 impl DynamicsSpec {
-    /// As training knows them.
+    /// Converts to the type that training takes.
     pub(crate) fn stay(&self) -> Stay<'_> {
         Stay { epochs: &self.epochs, steps: &self.steps }
     }
 
-    /// Refuses values that make no sense: the fault, in words. `epochs`: of the training, if there is one.
+    /// Refuses invalid values; `epochs`: of the training, `None` if the model is not trained here.
     pub(crate) fn validate(&self, epochs: Option<usize>) -> Result<(), String> {
         let Some(epochs) = epochs else {
             return Err(

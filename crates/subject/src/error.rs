@@ -1,48 +1,48 @@
-//! Errors between a subject's TOML file and its scores.
+//! Errors of setups, training and scoring.
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a subject could not be opened, trained or scored.
+/// Why a setup could not be opened, trained or scored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A data set or a tokeniser is at fault.
+    /// A data set or a tokeniser is invalid.
     #[error(transparent)]
     Corpus(#[from] corpus::Error),
 
-    /// A file that cannot be read or written.
+    /// A file could not be read or written.
     #[error("cannot {action} `{}`", path.display())]
     File {
         /// `read` or `write`.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 
-    /// A name of heads, or a head that the model does not have.
+    /// A head has an invalid name or does not exist in the model.
     #[error(transparent)]
     Heads(#[from] heads::Error),
 
-    /// Anything else that is not as it must be: what, where, and what is allowed.
+    /// All other faults; the message contains what is wrong, where, and what is allowed.
     #[error("{0}")]
     Invalid(String),
 
-    /// A checkpoint is at fault.
+    /// A checkpoint is invalid.
     #[error(transparent)]
     Model(#[from] core_masking::Error),
 
-    /// No split of that name.
+    /// A split does not exist.
     #[error("no split `{split}`: this setup has {}{}", known.join(", "), words::did_you_mean(split, known.iter().map(String::as_str)))]
     NoSuchSplit {
-        /// The name.
+        /// The requested name.
         split: String,
-        /// Names of the splits that there are.
+        /// Names of the existing splits.
         known: Vec<String>,
     },
 
-    /// A result file is at fault.
+    /// A result file is invalid.
     #[error(transparent)]
     Records(#[from] records::Error),
 
@@ -50,7 +50,7 @@ pub enum Error {
     #[error(transparent)]
     Statistics(#[from] stats::Error),
 
-    /// The model could not be trained, or the machine is at fault.
+    /// Training failed, or the device cannot be used.
     #[error(transparent)]
     Training(#[from] training::Error),
 }
@@ -62,29 +62,28 @@ impl From<durable::Error> for Error {
 }
 
 impl Error {
-    /// A file that cannot be read.
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {
         Self::File { action: "read", path: path.to_owned(), source }
     }
 
-    /// A file or a folder with a fault.
+    /// A fault in a file or a folder.
     pub(crate) fn at(path: &Path, fault: impl std::fmt::Display) -> Self {
         Self::Invalid(format!("`{}`: {fault}", path.display()))
     }
 
-    /// Logits, or derivatives, beyond the range of numbers.
+    /// Logits or derivatives overflowed.
     pub(crate) fn not_finite() -> Self {
         let what = "the model's logits or their derivatives are not finite";
         Self::Invalid(format!("{what}: the weights or bf16 overflow on this data"))
     }
 
-    /// A subject that is nothing to train.
+    /// The model is not trained here.
     pub(crate) fn not_trained(name: &str) -> Self {
         let why = "its model is a checkpoint that is taken as it is";
         Self::Invalid(format!("subject `{name}` is not trained: {why}"))
     }
 
-    /// A split without choices of two that differ in a token.
+    /// The split has no questions with two choices that differ in a token.
     pub(crate) fn no_contrasts(split: &str) -> Self {
         Self::Invalid(format!(
             "logits are attributed to heads in questions of a language model with two choices that differ in a token, and split `{split}` \
@@ -92,12 +91,11 @@ impl Error {
         ))
     }
 
-    /// A second text for a language model.
     pub(crate) fn one_text() -> Self {
         Self::Invalid("a language model reads one text, not a second one".to_owned())
     }
 
-    /// A model through which relevance cannot be followed.
+    /// Relevance propagation does not support the model.
     pub(crate) fn no_relevance() -> Self {
         let why = "norms before each block, rotary positions and products of gates, its source has no rules";
         let what = "relevance is followed through translators and classifiers of texts alone";
@@ -105,7 +103,6 @@ impl Error {
     }
 }
 
-/// Names as messages show them.
 pub(crate) fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

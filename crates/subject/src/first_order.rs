@@ -1,4 +1,4 @@
-//! Segments as they would be if the loss were linear in the gates ("attribution patching": Nanda 2023; Syed, Rager and Conmy 2023).
+//! Segments predicted by a loss that is linear in the gates ("attribution patching": Nanda 2023; Syed, Rager and Conmy 2023).
 use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::{HeadId, HeadSet, Measure};
@@ -55,7 +55,6 @@ impl<T: Task> TaskSubject<T> {
         Ok(Some(sets.iter().map(of_set).collect()))
     }
 
-    /// Scores of the classes or choices of all segments.
     fn scores(&self, encoded: &T::Encoded, of_batch: Scores<T>) -> Result<Vec<Vec<f64>>, Error> {
         let measures = BTreeSet::new();
         let need = self.task.need(&self.models, Purpose::Measuring(&measures));
@@ -69,7 +68,7 @@ impl<T: Task> TaskSubject<T> {
         Ok(scores)
     }
 
-    /// First-order effects of masking each head on the loss of each encoded segment.
+    /// Returns first-order effects of masking each head on the loss of each encoded segment.
     fn effects(&self, on: &Scored) -> Result<BTreeMap<HeadId, Vec<f64>>, Error> {
         let measured = self.measured(on, &HeadSet::none(), &BTreeSet::from([Measure::FirstOrder]))?;
         let means = &measured[&Measure::FirstOrder];
@@ -96,23 +95,22 @@ fn shifted(cell: Cell, change: f64) -> Cell {
     Cell::Decimal((f64::from(cell.value()) + change) as f32)
 }
 
-/// Log-odds of a class or choice: its log-probability less that of any other one.
+/// Returns the log-odds of the class or choice `right` against all others.
 ///
-/// - `scores`: log-probabilities of all, up to what they have in common
+/// - `scores`: log-probabilities up to a common constant
 pub(crate) fn log_odds(scores: &[f64], right: usize) -> f64 {
     let others = || (0..scores.len()).filter(|&place| place != right).map(|place| scores[place]);
     let best = others().fold(f64::NEG_INFINITY, f64::max);
     scores[right] - best - others().map(|score| (score - best).exp()).sum::<f64>().ln()
 }
 
-/// Gain in log-odds log p / (1 - p) if the loss -log p changes by `change`, to first order: a change of log p is 1 - p times theirs.
+/// Returns the first-order change of the log-odds log p / (1 - p) if the loss -log p changes by `change`: d log p = (1 - p) d log-odds.
 fn gain(log_odds: f64, change: f64) -> f64 {
     if change == 0.0 { 0.0 } else { -change / (1.0 / (1.0 + log_odds.exp())).max(f64::MIN_POSITIVE) }
 }
 
-/// The predicted class if the loss of the right one, its negative log-probability, changes by `change`.
-///
-/// Its log-odds are, for two classes, its lead over the other, and for more about its lead over the best of the others.
+/// Returns the predicted class if the loss of the right class (its negative log-probability) changes by `change`. The lead over the best
+/// other class changes by as much as the log-odds: exact for two classes, approximate for more.
 fn decision(scores: &[f64], (right, decided): (Cell, Cell), change: f64) -> Cell {
     let Some(place) = right.count().map(|class| class as usize).filter(|&class| class < scores.len()) else {
         return decided;
@@ -132,7 +130,7 @@ fn decision(scores: &[f64], (right, decided): (Cell, Cell), change: f64) -> Cell
 mod tests {
     use super::*;
 
-    /// The right class leads by 1: log p falls by (1 - p) = 1 / (1 + e) times what the lead loses.
+    /// The right class leads by 1: log p falls by (1 - p) = 1 / (1 + e) times the decrease of the lead.
     #[test]
     fn a_class_is_left_once_its_lead_is_lost() {
         let share = 1.0 / (1.0 + 1.0_f64.exp());
@@ -142,9 +140,9 @@ mod tests {
         assert_eq!(decided(&[0.0, 1.0], [1, 1], 0.99), Cell::Count(1));
         assert_eq!(decided(&[0.0, 1.0], [1, 1], 1.01), Cell::Count(0));
         assert_eq!(decided(&[0.0, 1.0], [1, 1], -9.0), Cell::Count(1));
-        // of three the best of the others takes its place
+        // with three classes, the best other class wins
         assert_eq!(decided(&[-30.0, 1.0, 0.0], [1, 1], 1.01), Cell::Count(2));
-        // the right class of a wrong decision trails by 1, and p is 1 / (1 + e)
+        // the decision is wrong: the right class trails by 1, and p is 1 / (1 + e)
         let gained =
             |gain: f64| decision(&[1.0, 0.0], (Cell::Count(1), Cell::Count(0)), -gain * (1.0 - share));
         assert_eq!([gained(0.99), gained(1.01)], [Cell::Count(0), Cell::Count(1)]);

@@ -1,24 +1,23 @@
-//! Sentences with trees, for experiments on the functions of heads.
+//! Settings for experiments on the functions of heads.
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
 use corpus::splits::check;
 
-/// Input of `head-functions`. It has no influence on training or scores.
+/// Input of `head-functions`. It does not influence training or scores.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FunctionsSpec {
-    /// Files of sentences with gold trees in CoNLL-U, plain or gzip, relative to the data folder; they follow each other.
+    /// Files of sentences with gold trees in CoNLL-U, plain or gzip, relative to the data folder; they are concatenated.
     pub trees: Option<Vec<PathBuf>>,
-    /// Most frequent tokens that are not rare; 500, as in the paper, if absent.
+    /// Number of most frequent tokens that do not count as rare; defaults to 500, as in the paper.
     pub frequent: Option<usize>,
-    /// Name for `just fetch`, if they can be fetched.
+    /// Name for `just fetch`; absent if the files cannot be fetched.
     pub fetch: Option<String>,
 }
 
 impl FunctionsSpec {
-    /// Refuses values that make no sense: the fault, in words.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let has_trees = self.trees.is_some();
         check(&[

@@ -1,8 +1,7 @@
-//! The object of an experiment: a model, its data, its loss and its score.
+//! Models with their data, loss and metric.
 //!
-//! A TOML file in `experiments/` describes a subject; [`Description::open`] makes it ready, training its model on first use.
-//! Experiments see it as a [`Subject`] alone. What differs between tasks is in a module for each, behind one trait, `task::Task`;
-//! `tasks` lists them.
+//! A TOML file in `experiments/` describes a setup; [`Description::open`] loads its model, training it on first use. Experiments only see a
+//! [`Subject`]. Each task has a module that implements `task::Task`; `tasks` lists them.
 mod checkpoint;
 mod classification;
 mod decoding;

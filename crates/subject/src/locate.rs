@@ -1,11 +1,11 @@
-//! The place of a subject's file.
+//! Locations of setup files.
 use std::path::{Path, PathBuf};
 
 use durable::bundled;
 
 use crate::error::Error;
 
-/// The TOML file and the name of a subject, given as a path or as a name in `experiments/`, there or among those that were installed.
+/// Returns the TOML file and the name of a setup, given as a path or as a name in `experiments/` or among the installed setups.
 pub(crate) fn locate(subject: &Path) -> Result<(PathBuf, String), Error> {
     locate_in(Path::new("experiments"), subject)
 }

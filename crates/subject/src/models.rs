@@ -1,4 +1,4 @@
-//! A model in single precision and, if asked for, in bf16.
+//! A model in single precision and optionally in bf16.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use core_masking::{GatedModel, HeadLayout, Replacement};
@@ -8,14 +8,13 @@ use training::Precision;
 use crate::error::Error;
 use crate::scored::Sample;
 
-/// A model as it is, and in fewer bits.
+/// A model in full and optionally in reduced precision.
 #[derive(Debug)]
 pub(crate) struct Models<M> {
-    /// In single precision.
     pub exact: M,
-    /// In bf16, if that is asked for.
+    /// In bf16, if requested.
     pub quick: Option<M>,
-    /// Mean contexts, by the segments that they were measured on.
+    /// Mean head outputs, by the segments on which they were measured.
     means: Arc<Mutex<Vec<(Sample, Replacement)>>>,
 }
 
@@ -28,17 +27,16 @@ impl<M: GatedModel> Models<M> {
         Ok(Self { quick, ..Self::alone(exact) })
     }
 
-    /// A model that does all of the work.
+    /// Uses one model for all work.
     pub(crate) fn alone(exact: M) -> Self {
         Self { exact, quick: None, means: Arc::default() }
     }
 
-    /// A model, and in the place of a quick one another that is like it.
+    /// Uses `exact`, and `other` in place of the bf16 model.
     pub(crate) fn beside(exact: M, other: M) -> Self {
         Self { quick: Some(other), ..Self::alone(exact) }
     }
 
-    /// The model that does most of the work.
     pub(crate) fn quickest(&self) -> &M {
         self.quick.as_ref().unwrap_or(&self.exact)
     }
@@ -47,7 +45,7 @@ impl<M: GatedModel> Models<M> {
         self.exact.layout()
     }
 
-    /// The models on the same tensors for each of these threads, each of which computes alone.
+    /// Returns one copy per thread that shares the tensors; each copy computes on a single thread.
     pub(crate) fn of_threads(&self, workers: usize) -> Result<Vec<Self>, core_masking::Error> {
         tch::set_num_threads(1);
         let share = |_| {
@@ -57,7 +55,7 @@ impl<M: GatedModel> Models<M> {
         (0..workers).map(share).collect()
     }
 
-    /// Means of what the heads read, which `measure` finds unless they are known.
+    /// Returns mean head outputs, cached after the first call of `measure`.
     pub(crate) fn means(
         &self,
         of: &Sample,
@@ -73,12 +71,11 @@ impl<M: GatedModel> Models<M> {
         Ok(means)
     }
 
-    /// Models in the same precision, of another exact one.
+    /// Returns models of the same precision for another exact model.
     pub(crate) fn with_exact(&self, exact: M) -> Result<Self, core_masking::Error> {
         Self::new(exact, if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 })
     }
 
-    /// Sizes that memory depends on.
     pub(crate) fn sizes(&self) -> Bytes {
         let of_number = |model: &M| model.options().0.elt_size_in_bytes() as u64;
         let (number, quick) = (of_number(&self.exact), self.quick.as_ref().map_or(0, of_number));
@@ -86,10 +83,9 @@ impl<M: GatedModel> Models<M> {
     }
 }
 
-/// Sizes in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bytes {
-    /// Of a number of the exact model, which reads other texts even where the quick one scores; those of the quick one take less.
+    /// Of a number in the exact model, which reads other texts even if the bf16 model scores; bf16 numbers take less.
     pub number: u64,
     /// Of all models.
     pub model: u64,

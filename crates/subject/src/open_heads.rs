@@ -1,22 +1,21 @@
-//! Models that are trained from scratch without some of their heads.
+//! Models that are trained from scratch with only some of their heads.
 use core_masking::{Attention, GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
 use serde::{Deserialize, Serialize};
 
-/// The heads of a model that never had the others: the control "from scratch" of Voita et al. (2019), Section 6.3.
+/// The heads of a model that is trained without the others: the "from scratch" baseline of Voita et al. (2019), Section 6.3.
 ///
-/// Differs from their code, which multiplies the others by 0 throughout: here they are cut out of the new model, so that the weights of the
-/// others begin as they would in a model with all heads, and there is nothing that could be trained of those that are not there.
+/// Differs from their code, which multiplies the other heads by 0 throughout. Here they are removed from the new model, so that the
+/// remaining weights are initialised as in a model with all heads, and removed heads have no weights to train.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct OpenHeads(Option<Vec<String>>);
 
 impl OpenHeads {
-    /// Returns true if the model has all its heads.
     pub(crate) fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Refuses heads that the model could not have: the fault, in words. `layout`: that of the model with all its heads.
+    /// Refuses heads that the model cannot have; `layout`: of the model with all heads.
     pub(crate) fn validate(&self, layout: &HeadLayout) -> Result<(), String> {
         let named = |fault: String| format!("model.open_heads: {fault}");
         let open = self.open(layout).map_err(|error| named(error.to_string()))?;
@@ -28,7 +27,7 @@ impl OpenHeads {
         }
     }
 
-    /// Each entry is an attention type, of which all heads are meant, or heads joined by `+`, as in result files.
+    /// Returns the open heads. An entry is an attention type (all its heads) or heads joined by `+`, as in result files.
     fn open(&self, layout: &HeadLayout) -> Result<HeadSet, heads::Error> {
         let Some(entries) = &self.0 else { return Ok(layout.heads().into_iter().collect()) };
         let mut open = Vec::new();
@@ -42,19 +41,18 @@ impl OpenHeads {
         Ok(open.into_iter().collect())
     }
 
-    /// The heads that are not there; none where validation refuses.
+    /// Returns the heads that the model lacks; empty if validation refuses the entry.
     fn closed(&self, layout: &HeadLayout) -> HeadSet {
         let open = self.open(layout).unwrap_or_default();
         layout.heads().into_iter().filter(|&id| !open.is_empty() && !open.contains(id)).collect()
     }
 
-    /// The configuration of the model, of that with all heads.
     pub(crate) fn of_config<C: ModelConfig>(&self, config: C) -> C {
         let closed = self.closed(&config.layout());
         if closed.is_empty() { config } else { config.without_heads(&closed) }
     }
 
-    /// The model before the first step, of a new one with all heads.
+    /// Removes the closed heads from a newly initialised model with all heads.
     pub(crate) fn of_model<M: GatedModel>(&self, model: M) -> Result<M, core_masking::Error> {
         let closed = self.closed(&model.layout());
         if closed.is_empty() { Ok(model) } else { model.without_heads(&closed, Removal::Cut) }

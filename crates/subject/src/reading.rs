@@ -1,19 +1,19 @@
-//! Texts as a model reads them by themselves, and what its heads look at in them.
+//! Texts that a model reads separately, and the attention weights of its heads.
 use core_masking::{Attention, AttentionMaps, HeadId};
 
 use crate::error::Error;
 
-/// The way in which the heads of a model read a text.
+/// How the heads of a model read a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// The attention from the text to itself: that of the encoder of a translator, or the only one.
+    /// The self-attention over the text: of the encoder in a translator, otherwise the only attention type.
     pub attention: Attention,
-    /// True if a token sees those that follow it.
+    /// True if a token attends to later tokens.
     pub sees_future: bool,
-    /// Symbols that end a text: of a translator `</s>`; of a classifier what stands behind its text, `[SEP]` or `</s>`; of a
-    /// language model those that its configuration names, of which GPT-2 puts one before its texts too.
+    /// Tokens that end a text: `</s>` of a translator; `[SEP]` or `</s>` of a classifier; for a language model those in its configuration.
+    /// GPT-2 also puts its end token before texts.
     pub ends: Vec<u32>,
-    /// Tokens of the longest text that the model can read.
+    /// Maximum number of tokens per text.
     pub longest: usize,
 }
 
@@ -22,20 +22,20 @@ pub struct Reading {
 pub struct Input<'a> {
     /// The text.
     pub text: &'a str,
-    /// The other text of a pair, or the translation that a translator is given in the place of its own.
+    /// The second text of a pair, or a translation that replaces the translator's own.
     pub second: Option<&'a str>,
 }
 
-/// Attention of all heads in a text.
+/// Attention patterns of all heads in a text.
 #[derive(Debug, Clone)]
 pub struct ReadText {
     /// The model's answer: its translation, its class, or the text that follows.
     pub answer: String,
-    /// Maps of each attention type.
+    /// Attention patterns by attention type.
     pub maps: Vec<AttentionMaps>,
 }
 
-/// Refuses a text that is longer than the model reads, or has no token.
+/// Refuses a text without tokens or with more tokens than the model reads.
 pub(crate) fn check_length(what: &str, tokens: usize, longest: usize) -> Result<(), Error> {
     match tokens {
         0 => Err(Error::Invalid(format!("{what} has no token"))),
@@ -49,9 +49,9 @@ pub(crate) fn check_length(what: &str, tokens: usize, longest: usize) -> Result<
 /// Tokens of a language model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vocabulary {
-    /// The symbol that texts begin with, if there is one.
+    /// BOS token; `None` if the model has none.
     pub begin: Option<u32>,
-    /// Tokens that stand for text, by id.
+    /// Ids of tokens that represent text.
     pub of_text: Vec<u32>,
 }
 
@@ -64,10 +64,10 @@ pub struct TextAttention {
 }
 
 impl TextAttention {
-    /// Of a text of this many `tokens`, from the weights of each layer, `[heads, query, key]`.
+    /// Takes the weights of each layer, `[heads, query, key]`, for a text with this many `tokens`.
     ///
     /// # Panics
-    /// If a layer has not as many weights as the others, or no whole number of heads.
+    /// If layers differ in their number of weights, or it is not `heads * tokens * tokens`.
     pub fn new(tokens: usize, layers: Vec<Vec<f32>>) -> Self {
         let heads = layers.first().map_or(0, |weights| weights.len() / (tokens * tokens).max(1));
         let size = heads * tokens * tokens;
@@ -75,15 +75,15 @@ impl TextAttention {
         Self { tokens, heads, layers }
     }
 
-    /// Returns true if all weights are numbers, neither NaN nor infinite.
+    /// Returns true if no weight is NaN or infinite.
     pub(crate) fn is_finite(&self) -> bool {
         self.layers.iter().flatten().all(|weight| weight.is_finite())
     }
 
-    /// Weights that a query gives to each key: a distribution over the tokens, or zeros for a head that was removed.
+    /// Returns a query's weights for all keys: a distribution over the tokens, or zeros for a removed head.
     ///
     /// # Panics
-    /// If there is no such layer, head or query.
+    /// If the layer, head or query does not exist.
     pub fn row(&self, id: HeadId, query: usize) -> &[f32] {
         assert!(id.head_index() < self.heads, "no head {id}");
         let start = (id.head_index() * self.tokens + query) * self.tokens;
@@ -95,7 +95,7 @@ impl TextAttention {
 mod tests {
     use super::*;
 
-    /// Two layers of two heads on three tokens: weights that name layer, head, query and key.
+    /// Two layers of two heads on three tokens; the digits of a weight name its layer, head, query and key.
     #[test]
     fn a_row_is_that_of_its_layer_head_and_query() {
         let layer = |layer: usize| {

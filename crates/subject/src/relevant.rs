@@ -1,32 +1,32 @@
-//! Relevance of each head for the model's decisions.
+//! Relevance of each head for the model's predictions.
 use std::collections::BTreeMap;
 
 use core_masking::{HeadId, Relevance};
 
 use crate::error::Error;
 
-/// The relevance of heads for what the model says of one segment: sums over its target positions.
+/// Relevance of heads for the prediction on one segment, summed over its target positions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentRelevance {
-    /// Number of target positions: of a translation its tokens, of a class one.
+    /// Number of target positions: the tokens of a translation, or 1 for a class.
     pub targets: usize,
-    /// Relevance that is lost or added between the 1 at the largest logit and the embeddings: `|1 - sum|`.
+    /// Relevance lost or added between the largest logit, which starts with 1, and the embeddings: `|1 - sum|`.
     pub lost: f64,
-    /// Of each head.
+    /// Relevance of each head.
     pub heads: BTreeMap<HeadId, HeadRelevance>,
 }
 
 /// The relevance of a head, summed over target positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeadRelevance {
-    /// Divided at each position by the sum of the absolute values of the layer's heads.
+    /// Relevance divided, at each position, by the sum of absolute values over the layer's heads.
     pub share: f64,
-    /// As it reaches the head.
+    /// Relevance as it arrives at the head.
     pub undivided: f64,
 }
 
 impl SegmentRelevance {
-    /// The mean over the target positions of all segments of a number whose sum over those of a segment is `sum`.
+    /// Returns the mean per target position over all segments; `sum` returns a segment's sum over target positions.
     pub fn mean(segments: &[Self], sum: impl Fn(&Self) -> f64) -> f64 {
         let targets: usize = segments.iter().map(|segment| segment.targets).sum();
         segments.iter().map(sum).sum::<f64>() / targets.max(1) as f64

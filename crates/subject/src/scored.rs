@@ -1,4 +1,4 @@
-//! Segments that are scored, and what takes the place of masked heads.
+//! The segments to score, and the ablation of masked heads.
 use core_masking::{Gates, HeadLayout, HeadSet};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -9,53 +9,52 @@ use training::Machine;
 
 use crate::error::Error;
 
-/// Segments that are scored, and the way in which heads are masked.
+/// Segments to score, and how heads are masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scored {
     /// Name of the split.
     pub split: String,
-    /// Number of segments; all if absent.
+    /// Number of segments; all by default.
     pub limit: Option<usize>,
-    /// The seed for drawing these at random; the first ones if absent.
+    /// Seed for drawing the segments at random; by default the first ones are used.
     pub sample: Option<u64>,
-    /// True if the kept heads of a layer are multiplied by heads / kept.
+    /// True if the remaining heads of a layer are multiplied by heads / remaining heads.
     pub rescale: bool,
-    /// Replacement of masked heads' contexts.
+    /// Replacement of masked heads' outputs.
     pub ablation: Ablation,
-    /// Of these segments only those at these places, ascending; all if absent.
+    /// Restricts the segments to these indices, ascending; all by default.
     pub among: Option<Vec<usize>>,
 }
 
-/// Kind of ablation: the replacement of a masked head's context.
+/// Kind of ablation: what replaces a masked head's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Ablation {
-    /// Nothing: Michel et al. (2019).
+    /// Zeros: Michel et al. (2019).
     #[default]
     Zero,
-    /// Its mean over all positions of these segments.
+    /// The head's mean output over all positions of these segments.
     Mean(Sample),
-    /// The context at the same position of another text, one of these segments, drawn anew for each draw.
+    /// The head's output at the same position of another text, drawn from these segments for each draw.
     Resample {
-        /// The other texts.
         of: Sample,
         /// Number of the draw, from 1.
         draw: u64,
     },
 }
 
-/// Segments of a split that are drawn at random.
+/// A random sample of segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// Name of the split.
     pub split: String,
-    /// Their number; all if there are fewer.
+    /// Number of segments; all if the split has fewer.
     pub size: usize,
     /// Seed of the draw.
     pub seed: u64,
 }
 
 impl Ablation {
-    /// Its name in files and signatures.
+    /// Returns the name in files and signatures.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Zero => "zero",
@@ -64,7 +63,7 @@ impl Ablation {
         }
     }
 
-    /// The ablation of results with this identity; `None` if it is not known here, or its texts are not.
+    /// Returns the ablation recorded in an identity; `None` if the ablation is unknown or its segments are not recorded.
     pub fn of(identity: &Identity) -> Option<Self> {
         let number = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_u64);
         let text = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_str);
@@ -83,7 +82,7 @@ impl Ablation {
         })
     }
 
-    /// What names of result files have of it, nothing for zeros.
+    /// Returns the part of result file names; empty for zero ablation.
     pub fn suffix(&self) -> String {
         match self {
             Self::Zero => String::new(),
@@ -92,7 +91,7 @@ impl Ablation {
         }
     }
 
-    /// The segments that replacements come from, if there are any.
+    /// Returns the segments that replacements come from; `None` for zero ablation.
     pub fn sample(&self) -> Option<Scored> {
         match self {
             Self::Zero => None,
@@ -102,14 +101,14 @@ impl Ablation {
 }
 
 impl Sample {
-    /// Its segments.
+    /// Returns the segments of the sample.
     pub(crate) fn scored(&self) -> Scored {
         Scored::sample(self.split.clone(), self.size, self.seed, false)
     }
 }
 
 impl Scored {
-    /// The first segments of a split, or all; of a split in groups the first of each, in proportion.
+    /// Selects the first segments of a split, or all; in a split with groups, the first of each group in proportion.
     pub fn first(split: String, limit: Option<usize>, rescale: bool) -> Self {
         Self { split, limit, sample: None, rescale, ablation: Ablation::Zero, among: None }
     }
@@ -120,25 +119,25 @@ impl Scored {
         of(self) == of(other)
     }
 
-    /// The same segments with something else in the place of masked heads.
+    /// Sets the ablation.
     #[must_use]
     pub fn under(self, ablation: Ablation) -> Self {
         Self { ablation, ..self }
     }
 
-    /// Segments of a split, drawn at random without replacement: files are often sorted by source.
+    /// Selects segments at random without replacement, because files are often sorted by source.
     pub fn sample(split: String, size: usize, seed: u64, rescale: bool) -> Self {
         Self { limit: Some(size), sample: Some(seed), ..Self::first(split, None, rescale) }
     }
 
-    /// Of the segments only those at these places.
+    /// Restricts the segments to these indices.
     #[must_use]
     pub fn among(&self, mut places: Vec<usize>) -> Self {
         places.sort_unstable();
         Self { among: Some(places), ..self.clone() }
     }
 
-    /// The same segments of a split of this length, without a random sample of more: all of them, with a warning.
+    /// Replaces a random sample larger than the split's `length` by all segments, with a warning.
     #[must_use]
     pub fn within(&self, length: usize) -> Self {
         match (self.limit, self.sample) {
@@ -153,14 +152,14 @@ impl Scored {
         }
     }
 
-    /// What the names of result files have of the limit, such as `-sample-200`; empty without one.
+    /// Returns the limit in result file names, such as `-sample-200`; empty without a limit.
     pub fn limit_suffix(&self) -> String {
         records::limit_suffix(self.limit, self.sample)
     }
 
-    /// Indices of the segments in a split, in ascending order.
+    /// Returns the indices of the segments in a split, in ascending order.
     ///
-    /// - `groups`: number of segments of each group of the split, in their order
+    /// - `groups`: number of segments in each group of the split
     pub fn places(&self, groups: &[usize]) -> Vec<usize> {
         let length = groups.iter().sum();
         let size = self.limit.unwrap_or(length).min(length);
@@ -186,14 +185,14 @@ impl Scored {
         }
     }
 
-    /// The identity that all scores begin with.
+    /// Returns the part of the identity that all scores share.
     pub(crate) fn identity(&self, experiment: &str, subject: &str, machine: &Machine) -> Identity {
         let mut identity = Identity::new(experiment, subject);
         identity.split.clone_from(&self.split);
         self.describe_limit(&mut identity);
         identity.precision = machine.precision.name().to_owned();
         identity.arguments.insert("rescale".to_owned(), self.rescale.into());
-        // Results that were made before this could be asked for do not tell it.
+        // Omitted for zero ablation: older results do not record it.
         if let Ablation::Mean(of) | Ablation::Resample { of, .. } = &self.ablation {
             identity.arguments.extend([
                 ("ablation".to_owned(), self.ablation.name().into()),
@@ -208,7 +207,7 @@ impl Scored {
         identity
     }
 
-    /// One row of gates that mask a set of heads.
+    /// Returns one row of gates that mask a set of heads.
     pub(crate) fn gates(
         &self,
         layout: &HeadLayout,
@@ -220,8 +219,7 @@ impl Scored {
     }
 }
 
-/// Places of the first segments of each group, `size` in all: as many of each as its share of the whole, rounded so that
-/// the sum is right.
+/// Returns the indices of the first segments of each group, `size` in total, in proportion to the groups and rounded to that total.
 fn first_of_each(groups: &[usize], size: usize) -> Vec<usize> {
     let length: usize = groups.iter().sum();
     let share = |end: usize| (size as u128 * end as u128 / length.max(1) as u128) as usize;
@@ -250,7 +248,7 @@ mod tests {
         assert_eq!(Scored::first("test".to_owned(), Some(3), false).places(&[100]), [0, 1, 2]);
     }
 
-    /// Of groups of 2, 6 and 4 segments, 6 are 1, 3 and 2; 5 are 0, 3 and 2 by rounding the ends 5/6, 40/12 and 5 down.
+    /// Of groups with 2, 6 and 4 segments, 6 takes 1, 3 and 2; 5 takes 0, 3 and 2, since the ends 5/6, 40/12 and 5 are rounded down.
     #[test]
     fn a_limit_takes_the_first_segments_of_each_group() {
         let places = |size| Scored::first("test".to_owned(), Some(size), false).places(&[2, 6, 4]);

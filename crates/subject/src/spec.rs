@@ -1,4 +1,4 @@
-//! Entries and checks that the files of all tasks, `experiments/<subject>.toml`, have in common.
+//! Entries and checks shared by the setup files of all tasks, `experiments/<subject>.toml`.
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -7,28 +7,28 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, quoted};
 
-/// The sections that the files of all tasks have: a struct with the entries that are the same for every task, and the `own` ones.
+/// Defines a section of a setup file: a struct with the entries that all tasks share, and a task's `own` entries.
 macro_rules! section {
     ($(#[$about:meta])* setup $name:ident: $data:ty, $model:ty, $training:ty { $($own:tt)* }) => {
         $(#[$about])*
         #[derive(Debug, Clone, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
-            /// Known by now.
+            /// Already read.
             #[serde(default, rename = "task")]
             _task: serde::de::IgnoredAny,
-            /// One sentence for people.
+            /// One sentence for readers.
             #[serde(rename = "description")]
             _description: String,
             /// Source of the segments.
             pub data: $data,
-            /// A model that is there already, to be used or to be fine-tuned.
+            /// A model that exists already, to be used unchanged or fine-tuned.
             pub checkpoint: Option<crate::checkpoint::CheckpointSpec>,
             /// Size of a model that is trained from scratch.
             pub model: Option<$model>,
-            /// Recipe of its training or fine-tuning; a checkpoint without is taken as it is.
+            /// Recipe for training or fine-tuning; without it, a checkpoint is used unchanged.
             pub training: Option<$training>,
-            /// Checkpoints of the training that stay; those of all epochs if absent.
+            /// Training checkpoints to keep; by default one per epoch.
             dynamics: Option<crate::dynamics::DynamicsSpec>,
             /// Sentences with trees, for `head-functions`.
             functions: Option<crate::functions::FunctionsSpec>,
@@ -36,7 +36,7 @@ macro_rules! section {
         }
 
         impl $name {
-            /// Checks the entries that are the same for every task; `is_made`: the data are made up.
+            /// Checks the entries that all tasks share; `is_made`: the data are synthetic.
             fn validate_common(&self, is_made: bool) -> Result<(), String> {
                 crate::spec::check_sources(
                     [is_made, !self.data.splits.is_empty()],
@@ -49,7 +49,7 @@ macro_rules! section {
                 self.functions.as_ref().map_or(Ok(()), crate::functions::FunctionsSpec::validate)
             }
 
-            /// The outline, with the name of the grammar's split of another domain.
+            /// Returns the outline; `shifted`: default split of another domain for synthetic data.
             fn common_outline<'a>(&'a self, shifted: &'a str, splits: Vec<String>) -> crate::task::Outline<'a> {
                 let data = &self.data;
                 crate::task::Outline {
@@ -75,23 +75,22 @@ macro_rules! section {
         #[derive(Debug, Clone, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
-            /// Name for `just fetch`, if the files can be fetched.
+            /// Name for `just fetch`; absent if the files cannot be fetched.
             pub fetch: Option<String>,
-            /// The split that the model is trained on.
             #[serde(default = "crate::spec::train")]
             pub train: String,
-            /// The split that the best epoch is chosen on.
+            /// Split for choosing the best epoch.
             #[serde(default = "crate::spec::dev")]
             pub dev: String,
-            /// The split that experiments score unless told otherwise.
+            /// Split that experiments score by default.
             #[serde(default = "crate::spec::test")]
             pub test: String,
-            /// The split of another domain, which experiments compare the test split with.
+            /// Split from another domain, which experiments compare with the test split.
             shifted: Option<String>,
-            /// Treatment of rows at fault.
+            /// Treatment of invalid rows.
             #[serde(default)]
             bad_rows: corpus::splits::BadRowRule,
-            /// The split that importance is measured on; the training split if absent.
+            /// Split on which importance is measured; defaults to the training split.
             estimate: Option<String>,
             $($own)*
         }
@@ -101,18 +100,18 @@ macro_rules! section {
         #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
-            /// Seed of new weights, batches and dropout.
+            /// Seed of initial weights, batches and dropout.
             pub seed: u64,
-            /// Number of models that are trained, each from a seed of its own; no weight depends on it.
+            /// Number of runs, each with its own seed; does not influence the weights of a run.
             #[serde(default = "crate::spec::one", skip_serializing)]
             pub replicates: std::num::NonZeroUsize,
-            /// Passes over the training split; with `blocks`, a pass is `blocks.steps` updates.
+            /// Training epochs; with `blocks`, an epoch has `blocks.steps` updates.
             pub epochs: usize,
             $($own)*
         }
 
         impl $name {
-            /// The recipe with these settings; `betas`, `epsilon`: those of Adam.
+            /// Returns the recipe with these settings; `betas`, `epsilon`: of Adam.
             pub(super) fn recipe(
                 &self,
                 (settings, curve): (serde_json::Value, String),
@@ -130,11 +129,11 @@ macro_rules! section {
         #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
-            /// Layers, of a translator those of the encoder and of the decoder.
+            /// Number of layers; in a translator, of the encoder and of the decoder each.
             pub layers: usize,
             /// Heads in each attention module.
             pub heads: usize,
-            /// The heads that the model has, of those that its layers have room for; all if absent.
+            /// Heads to keep in the model; all by default.
             #[serde(default, skip_serializing_if = "crate::open_heads::OpenHeads::is_all")]
             pub open_heads: crate::open_heads::OpenHeads,
             /// Width of the residual stream.
@@ -147,15 +146,15 @@ macro_rules! section {
 }
 pub(crate) use section;
 
-/// The entries of a TOML file.
+/// Parses a TOML file.
 ///
 /// # Errors
-/// If it is no TOML, or has unknown or missing entries: what, and in which line.
+/// A message with the line of the fault.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| one_line(text, &error))
 }
 
-/// Refuses a file that is missing and can be fetched; reading others says what is wrong with them.
+/// Refuses a missing file that can be fetched. Other missing files are reported when they are read.
 pub(crate) fn check_fetched(paths: &[PathBuf], fetch: Option<&String>) -> Result<(), Error> {
     match (paths.iter().find(|path| !path.exists()), fetch) {
         (Some(path), Some(fetch)) => {
@@ -166,15 +165,15 @@ pub(crate) fn check_fetched(paths: &[PathBuf], fetch: Option<&String>) -> Result
     }
 }
 
-/// Why made-up data have the split that is read.
+/// Reason for expecting that a synthetic split exists.
 pub(crate) const KNOWN: &str = "splits are looked up before they are read";
 
-/// A split whose file nobody has described.
+/// Returns the error for a split whose file format is not given.
 pub(crate) fn no_format(split: &str) -> Error {
     Error::Invalid(format!("split `{split}` has no format: [data.format] says how its file is to be read"))
 }
 
-/// Names of splits, unless a subject says otherwise.
+/// Default names of splits.
 pub(crate) fn train() -> String {
     "train".to_owned()
 }
@@ -199,14 +198,14 @@ pub(crate) fn clip_norm() -> f64 {
     1.0
 }
 
-/// Refuses sizes of a demo grammar's splits that would not end.
+/// Refuses synthetic splits so large that generating them would not end.
 pub(crate) fn check_sizes(sizes: &[usize]) -> Result<(), String> {
     check(&[("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000))])
 }
 
-/// Refuses settings that make no sense, of those that all trainings have: the fault, in words.
+/// Refuses invalid values of the settings that all kinds of training share.
 ///
-/// - `rate`: name and value of the greatest learning rate
+/// - `rate`: name and value of the maximum learning rate
 pub(crate) fn check_training(
     epochs: usize,
     (name, rate): (&str, f64),
@@ -226,7 +225,7 @@ pub(crate) fn check_training(
     ])
 }
 
-/// Names of splits become parts of the names of result files.
+/// Refuses split names that cannot be part of result file names.
 pub(crate) fn check_split_names<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
     match names.into_iter().find(|name| !corpus::names::is_file_name(name)) {
         Some(name) => Err(format!("a split cannot be called {name:?}: its name becomes part of file names")),
@@ -234,9 +233,9 @@ pub(crate) fn check_split_names<'a>(names: impl IntoIterator<Item = &'a String>)
     }
 }
 
-/// What a training from scratch needs, or nothing where a checkpoint is taken as it is; others than that are refused.
+/// Returns what training from scratch needs; `None` if all are absent (a checkpoint is used). Other combinations are refused.
 ///
-/// - `models`, `model`: what the fault calls them
+/// - `models`, `model`: the kind of model, for messages
 pub(crate) fn from_scratch<M, T, R>(
     settings: (Option<M>, Option<T>, Option<R>),
     [models, model]: [&str; 2],
@@ -253,7 +252,7 @@ pub(crate) fn from_scratch<M, T, R>(
     }
 }
 
-/// Refuses a training without one of its splits, train and dev; `more`: what else there is to do.
+/// Refuses training without a train or dev split; `more`: further advice for the message.
 pub(crate) fn check_roles(known: &[String], splits: [&String; 2], more: &str) -> Result<(), String> {
     match ["train", "dev"].into_iter().zip(splits).find(|(_, split)| !known.contains(split)) {
         Some((role, split)) => Err(format!(
@@ -264,7 +263,7 @@ pub(crate) fn check_roles(known: &[String], splits: [&String; 2], more: &str) ->
     }
 }
 
-/// A TOML error on one line: what, and in which line of the file.
+/// Returns a TOML error on one line, with its line number in the file.
 fn one_line(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().replace('\n', " ");
     match error.span() {
@@ -273,13 +272,13 @@ fn one_line(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-/// A message with the line of what stands at this byte.
+/// Adds the line number of the byte at `start` to a message.
 pub(crate) fn in_line(text: &str, start: usize, message: &str) -> String {
     let line = text[..start.min(text.len())].matches('\n').count() + 1;
     format!("line {line}: {message}")
 }
 
-/// Data comes from files or from the demo grammar, and a model is there already or is made.
+/// Checks that data come from files or a grammar, and that the model is a checkpoint or a new model.
 pub(crate) fn check_sources(
     [grammar, splits]: [bool; 2],
     [checkpoint, model]: [bool; 2],

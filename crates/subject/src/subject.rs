@@ -1,4 +1,4 @@
-//! The one interface between experiments and models.
+//! The interface between experiments and models.
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -18,26 +18,24 @@ use crate::task_subject::{SplitEvaluator, TaskSubject};
 use crate::tasks::{OfTask, in_task, map_task};
 use crate::translation::Translation;
 
-/// The object of an experiment: a model, its data, its loss and its score.
-///
-/// An experiment never knows whether it looks at a translator or at a classifier.
+/// A model with its data, loss and metric. Experiments do not know which task it has.
 #[derive(Debug)]
 pub struct Subject(
     pub(crate) OfTask<TaskSubject<Translation>, TaskSubject<Classification>, TaskSubject<LanguageModelling>>,
 );
 
 impl Subject {
-    /// The heads of the model.
+    /// Returns the layout of the model's heads.
     pub fn layout(&self) -> HeadLayout {
         in_task!(&self.0, |own| own.models.layout())
     }
 
-    /// All that a score depends on besides the experiment: subject, split, data, weights, decoding, metric.
+    /// Returns everything that a score depends on in addition to the experiment: setup, split, data, weights, decoding, metric.
     pub fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
         in_task!(&self.0, |own| own.identity(experiment, scored))
     }
 
-    /// The part of an identity that depends on the model alone, whatever text it reads.
+    /// Returns the part of an identity that depends only on the model.
     pub fn identity_of_model(&self, experiment: &str) -> Identity {
         in_task!(&self.0, |own| {
             let mut identity = Identity::new(experiment, &own.file.name);
@@ -47,23 +45,23 @@ impl Subject {
         })
     }
 
-    /// The metric of a split.
+    /// Returns the metric of a split.
     pub fn metric(&self, split: &str) -> Metric {
         in_task!(&self.0, |own| own.task.metric(split))
     }
 
     /// Reads a split, to be scored under any number of head sets.
     ///
-    /// - `beside`: other splits that are held at the same time, with which this one shares the memory
+    /// - `beside`: number of other splits that are held at the same time and share the memory
     pub fn evaluator(&self, scored: &Scored, beside: u64) -> Result<Evaluator<'_>, Error> {
         Ok(Evaluator(map_task!(&self.0, |own| own.evaluator(scored, beside)?)))
     }
 
-    /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in
-    /// `sets`, in order, as soon as it is there. Many sets in one call share what they can.
+    /// Scores the model with each of these head sets masked. Calls `each` with the index in `sets` and the result, in order, as soon as a
+    /// result is available. Head sets in one call share computations.
     ///
     /// # Errors
-    /// If a set names a head that the model does not have, the split is at fault, or `each` fails.
+    /// If the model lacks one of the heads, the split is invalid, or `each` fails.
     pub fn evaluate(
         &self,
         scored: &Scored,
@@ -73,16 +71,16 @@ impl Subject {
         self.evaluator(scored, 0)?.evaluate(sets, each)
     }
 
-    /// Measures that passes over a split can give.
+    /// Returns the measures that passes over a split can compute.
     pub fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error> {
         in_task!(&self.0, |own| own.measures(on))
     }
 
-    /// Measures all heads on a split by gradients of the loss and by attention weights, with those of `masked` masked.
+    /// Computes measures of all heads from gradients of the loss and attention weights, with `masked` heads masked.
     ///
     /// # Errors
-    /// If `masked` names a head that the model does not have, the split is at fault or does not give one of the
-    /// [`measures`](Self::measures), or a score is no number.
+    /// If the model lacks one of `masked`, the split is invalid or does not support one of the [`measures`](Self::measures), or a value is
+    /// NaN or infinite.
     pub fn measure(
         &self,
         on: &Scored,
@@ -94,9 +92,9 @@ impl Subject {
         if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
     }
 
-    /// The segments of a split under each of `sets` as they would be if the loss were linear in the gates: nats change by the
-    /// derivatives, classes and choices as the derivatives move the lead of the right one. One backward pass gives all derivatives. `None`
-    /// for metrics that the gradient does not predict.
+    /// Predicts a split's segments under each of `sets` as if the loss were linear in the gates. Nats change by the derivatives; classes
+    /// and choices change if the derivatives reverse the lead of the right one. One backward pass gives all derivatives. `None` if
+    /// gradients do not predict the metric.
     ///
     /// - `base`: segments of the full model
     pub fn first_order(
@@ -108,37 +106,37 @@ impl Subject {
         in_task!(&self.0, |own| own.first_order(on, base, sets))
     }
 
-    /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
+    /// Returns, for each segment of a split, the relevance of all heads for the full model's prediction, in double precision.
     ///
     /// # Errors
-    /// If relevance cannot be followed through the model, the split is at fault, or a number is NaN or infinite.
+    /// If the model does not support relevance propagation, the split is invalid, or a number is NaN or infinite.
     pub fn relevance(&self, on: &Scored) -> Result<Vec<SegmentRelevance>, Error> {
         in_task!(&self.0, |own| own.relevance(on))
     }
 
-    /// The model's raw outputs for the segments, before anything is decided, with the heads of `masked` masked: the logits of
-    /// each text, or the loss of each reference per token in nats.
+    /// Returns the model's raw outputs for the segments with `masked` heads masked: the logits of each text, or the loss of each reference
+    /// per token in nats.
     ///
     /// # Errors
-    /// If `masked` names a head that the model does not have, or the split is at fault.
+    /// If the model lacks one of `masked`, or the split is invalid.
     pub fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         in_task!(&self.0, |own| own.outputs(scored, masked))
     }
 
-    /// The way in which its heads read texts by themselves.
+    /// Returns how the heads read a text.
     pub fn reading(&self) -> Reading {
         in_task!(&self.0, |own| own.reading())
     }
 
-    /// The tokens of a language model; `None` of other models.
+    /// Returns the vocabulary of a language model; `None` for other models.
     pub fn vocabulary(&self) -> Option<Vocabulary> {
         in_task!(&self.0, |own| own.task.vocabulary())
     }
 
-    /// The tokens of a text as the model reads it, with their places in it.
+    /// Returns the tokens of a text as the model reads it, with their positions in the text.
     ///
     /// # Errors
-    /// If the tokeniser cannot take the text, or does not know where tokens stand.
+    /// If the tokeniser cannot encode the text or does not provide token positions.
     pub fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
         let tokens = in_task!(&self.0, |own| own.task.place(text))?;
         tokens.ok_or_else(|| {
@@ -150,13 +148,12 @@ impl Subject {
         })
     }
 
-    /// Lets the model read texts, and hands the attention weights of each to `each` with its place in `texts`; texts of
-    /// like length one after another.
+    /// Runs the model on texts, sorted by length, and calls `each` with the index in `texts` and the attention weights.
     ///
     /// - `texts`: none longer than [`Reading::longest`]
     ///
     /// # Errors
-    /// If the memory is too small for a text, a weight is no number, or `each` fails.
+    /// If a text does not fit into memory, a weight is NaN or infinite, or `each` fails.
     pub fn look(
         &self,
         texts: &[&[u32]],
@@ -165,44 +162,42 @@ impl Subject {
         in_task!(&self.0, |own| own.look(texts, each))
     }
 
-    /// Attention of all heads in one text, of a translator in its translation too, and the model's answer, with these heads masked.
+    /// Returns the model's answer and the attention patterns of all heads, in a translator also for the translation, with `masked` masked.
     ///
     /// # Errors
-    /// If `masked` names a head that the model does not have, the model cannot take the text, or a weight is no number.
+    /// If the model lacks one of `masked` or cannot read the text, or a weight is NaN or infinite.
     pub fn read(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error> {
         in_task!(&self.0, |own| own.read_text(input, masked))
     }
 
-    /// The same subject with these heads removed for real, but for what stays of them under `ablation`: nothing, or their mean contexts,
-    /// folded into biases.
+    /// Removes heads from the weights. With mean ablation, their mean outputs are folded into biases.
     ///
     /// # Errors
-    /// If the model does not have one of them, no head would be left, or it cannot hold what stays of them.
+    /// If the model lacks one of the heads, no head would be left, or the model has no bias for the means.
     pub fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Self, Error> {
         Ok(Self(map_task!(&self.0, |own| own.without_heads(heads, ablation)?)))
     }
 
-    /// The same subject, in which the heads that are not `masked` are multiplied so that each module writes what is closest to what
-    /// it writes in the intact model, module by module from below: Kwon et al. (2022), Section 4.3. The others are there to be masked.
+    /// Scales the heads that are not `masked` so that each module's output is closest to its output in the full model, from the lowest
+    /// module upwards: Kwon et al. (2022), Section 4.3. The masked heads remain in the model.
     ///
-    /// - `on`: segments on which it is closest
+    /// - `on`: segments on which the distance is minimised
     ///
     /// # Errors
-    /// If the model does not have one of the heads, its layers share their weights, or the split is at fault.
+    /// If the model lacks one of the heads, its layers share weights, or the split is invalid.
     pub fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Self, Error> {
         Ok(Self(map_task!(&self.0, |own| own.refitted(masked, on)?)))
     }
 
-    /// The Hugging Face folder that the model came from, with its tokeniser.
+    /// Returns the Hugging Face folder that the model was loaded from, with its tokeniser.
     pub fn folder(&self) -> &Path {
         in_task!(&self.0, |own| &own.origin.folder)
     }
 
-    /// Writes configuration and weights of the model that [`without_heads`](Self::without_heads) makes into a folder.
+    /// Writes configuration and weights of the model that [`without_heads`](Self::without_heads) returns.
     ///
     /// # Errors
-    /// If the model does not have one of the heads, no head would be left, a file cannot be written, zeros are asked
-    /// for and the model has heads cut out already, or what stays of them cannot be written.
+    /// As for [`without_heads`](Self::without_heads), or if zeros are requested and the model already lacks some heads.
     pub fn save_without_heads(
         &self,
         heads: &HeadSet,
@@ -216,25 +211,24 @@ impl Subject {
         })
     }
 
-    /// Number of parameters of the model.
+    /// Returns the number of parameters of the model.
     pub fn parameters(&self) -> u64 {
         in_task!(&self.0, |own| own.models.exact.weights().parameters())
     }
 
-    /// The segments of a split in batches of `batch_size`, ready to be computed again and again by all threads together.
+    /// Prepares a split in batches of `batch_size`, for timing repeated passes by all threads together.
     ///
     /// # Errors
-    /// If the split is at fault, or segments are to be continued and the model does not continue texts.
+    /// If the split is invalid, or segments are to be continued and the model is not generative.
     pub fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error> {
         in_task!(&self.0, |own| own.pass(scored, batch_size, work))
     }
 
-    /// The model's answer to a text with these heads masked: its translation, its class, or the text that follows, of at
-    /// most this many tokens.
+    /// Returns the model's answer to a text with these heads masked: its translation, its class, or a continuation of at most `tokens`
+    /// tokens.
     ///
     /// # Errors
-    /// If `masked` names a head that the model does not have, the model cannot take the text, or the split that replacements
-    /// come from is at fault.
+    /// If the model lacks one of `masked` or cannot read the text, or the split that replacements come from is invalid.
     pub fn say(
         &self,
         text: &str,
@@ -245,7 +239,7 @@ impl Subject {
         in_task!(&self.0, |own| own.say(text, tokens, masked, ablation))
     }
 }
-/// A split, read and cut into batches once, with what earlier evaluations left of them.
+/// A split in batches, with a cache of results that later evaluations reuse.
 pub struct Evaluator<'a>(
     OfTask<
         SplitEvaluator<'a, Translation>,
@@ -255,7 +249,7 @@ pub struct Evaluator<'a>(
 );
 
 impl Evaluator<'_> {
-    /// Number of segments that are scored.
+    /// Returns the number of segments that are scored.
     pub fn segments(&self) -> usize {
         in_task!(&self.0, |own| own.segments())
     }
@@ -273,26 +267,25 @@ impl Evaluator<'_> {
     }
 }
 
-/// Work on segments that is timed.
+/// Work that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// They are scored: read, classified, translated.
+    /// Scores the segments: reads, classifies or translates them.
     Score,
-    /// They are continued by this many tokens, greedily and with a cache.
+    /// Generates this many tokens after each segment, greedily and with a key-value cache.
     Continue(usize),
 }
 
-/// Work of a model on a split, to be timed.
+/// A pass over a split, to be timed.
 pub struct Pass<'a> {
     /// Number of segments.
     pub segments: usize,
-    /// Number of tokens that are read, of a translator those of the source, or that are produced if segments are continued.
+    /// Number of tokens that are read (of a translator, source tokens) or, if segments are continued, generated.
     pub tokens: u64,
-    /// Computes all of them once; returns the number of multiply-adds that this takes, padding included. Fails if the model
-    /// cannot take a segment.
+    /// Computes all segments once; returns the number of multiply-adds, padding included. Fails if the model cannot read a segment.
     pub run: Box<dyn Fn() -> Result<u64, Error> + 'a>,
 }
-/// A score with what significance tests need.
+/// A score, with the data for significance tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// In points: BLEU, accuracy and F1 from 0 to 100, Matthews correlation from -100 to 100.
@@ -302,10 +295,10 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// From what is known of each segment.
+    /// Computes the score from the results of all segments.
     ///
     /// # Errors
-    /// If there is no segment, or a class is beyond what the metric is for.
+    /// If there are no segments, or the metric does not support a class.
     pub fn new(segments: Segments) -> Result<Self, Error> {
         Ok(Self { score: segments.score()?, segments })
     }

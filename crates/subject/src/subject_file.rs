@@ -1,4 +1,4 @@
-//! Subjects as their files describe them: what can be said before the model is there, and how it is opened.
+//! Setup files: what can be checked before the model is loaded, and how it is loaded.
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,9 @@ use crate::task::{ExamplesOf, Outline, Spec, Task};
 use crate::task_subject::TaskSubject;
 use crate::train::{Trained, train};
 
-/// A subject's TOML file.
+/// A setup's TOML file.
 #[derive(Debug, Clone)]
 pub(crate) struct SubjectFile<T: Task> {
-    /// Name of the subject.
     pub name: String,
     pub path: PathBuf,
     pub spec: T::Spec,
@@ -25,12 +24,12 @@ impl<T: Task> SubjectFile<T> {
     /// Reads a split.
     ///
     /// # Errors
-    /// If there is none of that name, and the message lists those that there are; or its files are missing, torn or empty.
+    /// If the split does not exist, or its files are missing, damaged or empty.
     pub(crate) fn read(&self, machine: &Machine, split: &str) -> Result<ExamplesOf<T>, Error> {
         Ok(self.read_counting(machine, split)?.0)
     }
 
-    /// The same, with the number of rows that were left out.
+    /// Reads a split, and returns the number of rows that were left out.
     pub(crate) fn read_counting(
         &self,
         machine: &Machine,
@@ -69,7 +68,6 @@ impl<T: Task> SubjectFile<T> {
 }
 
 impl<T: Trained> SubjectFile<T> {
-    /// Refuses values that make no sense: the fault, in words.
     pub(crate) fn validate(&self) -> Result<(), String> {
         self.spec.validate()?;
         let outline = self.spec.outline();
@@ -83,7 +81,7 @@ impl<T: Trained> SubjectFile<T> {
         checkpoint.validate()
     }
 
-    /// Makes this the n-th replicate, from 1, which goes by another name.
+    /// Turns the setup into run `n` of the recipe, counted from 1, with a name of its own.
     pub(crate) fn replicate(&mut self, n: usize) {
         self.name = format!("{}/replicate-{n}", self.name);
         if let Some(seed) = self.spec.seed() {
@@ -91,7 +89,7 @@ impl<T: Trained> SubjectFile<T> {
         }
     }
 
-    /// The heads of the model, as far as they are known before it is there.
+    /// Returns the heads of the model, if they are known before it exists.
     pub(crate) fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
         if let Some(layout) = self.spec.layout() {
             return Ok(layout);
@@ -99,7 +97,7 @@ impl<T: Trained> SubjectFile<T> {
         let outline = self.spec.outline();
         let trained = machine.model_folder(&self.name).join("config.json");
         let config = match outline.checkpoint {
-            // what was fine-tuned needs its base no longer
+            // a fine-tuned model no longer needs its base model
             _ if outline.epochs.is_some() && trained.exists() => trained,
             Some(checkpoint) => checkpoint.find(machine)?.folder.join("config.json"),
             None => return Ok(HeadLayout::new([])), // refused by validation
@@ -107,17 +105,16 @@ impl<T: Trained> SubjectFile<T> {
         Ok(<T::Model as GatedModel>::Config::read_layout(&config)?)
     }
 
-    /// A text of each segment of a split.
     pub(crate) fn sentences(&self, machine: &Machine, split: &str) -> Result<Vec<String>, Error> {
         Ok(T::Spec::sentences(&self.read(machine, split)?))
     }
 
-    /// Refuses a split that could not be scored: before hours of training, not after.
+    /// Refuses a split that could not be scored, before hours of training.
     pub(crate) fn check_split(&self, machine: &Machine, split: &str) -> Result<(), Error> {
         T::check(self, machine, split, &self.read(machine, split)?)
     }
 
-    /// Opens a checkpoint that is taken as it is, or the model that is trained here, on first use.
+    /// Loads a checkpoint that is used unchanged, or the model that is trained here on first use.
     pub(crate) fn open(&self, machine: &Machine, results: &Path) -> Result<TaskSubject<T>, Error> {
         let outline = self.spec.outline();
         match (outline.epochs, outline.checkpoint) {
@@ -129,7 +126,7 @@ impl<T: Trained> SubjectFile<T> {
         }
     }
 
-    /// Opens the model with the weights in another folder.
+    /// Loads the model with the weights in another folder.
     pub(crate) fn open_at(&self, machine: &Machine, weights: &Path) -> Result<TaskSubject<T>, Error> {
         let outline = self.spec.outline();
         if let Some(checkpoint) = outline.checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {

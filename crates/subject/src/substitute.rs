@@ -1,4 +1,4 @@
-//! Replacements of masked heads' contexts in the segments of a split.
+//! Replacements of masked heads' outputs in the segments of a split.
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -15,41 +15,40 @@ use crate::scored::{Ablation, Sample};
 use crate::task::Task;
 use crate::task_subject::TaskSubject;
 
-/// Replacements of masked heads' contexts in each of some segments.
+/// Replacements of masked heads' outputs for each segment.
 pub(crate) enum Substitute<T: Task> {
-    /// Nothing.
     Nothing,
-    /// Mean contexts, which the models know.
+    /// Mean head outputs, which the models cache.
     Means(Sample),
-    /// Contexts of another text.
+    /// Head outputs from another text.
     Texts {
         encoded: T::Encoded,
-        /// The text for each segment.
+        /// The other text for each segment.
         partners: Vec<usize>,
-        /// Tokens of each segment's own text, and of the other texts.
+        /// Token counts of the segments' own texts, and of the other texts.
         lengths: [Vec<usize>; 2],
-        /// Contexts that were read already.
+        /// Head outputs that have already been computed.
         known: Mutex<Known>,
     },
 }
 
-/// Contexts of the other texts of batches, as far as there is room for them.
+/// Head outputs in other texts, cached by batch while memory allows.
 pub(crate) struct Known {
     /// By the segments of the batch.
     of: BTreeMap<Vec<usize>, Replacement>,
-    /// Bytes that are left.
+    /// Bytes that remain.
     room: u64,
-    /// Bytes of all heads at a position of a batch, as those that were last read take; 0 before.
+    /// Bytes of all heads per position of a batch, as measured at the last computation; 0 before the first.
     at_position: u64,
 }
 
 impl<T: Task> Substitute<T> {
     /// - `lengths`: tokens of the text of each segment
-    /// - `is_own`: these segments are the other texts themselves, in the same order, so that none stands for itself
-    /// - `room`: bytes for contexts of other texts, so that each is read once for all heads
+    /// - `is_own`: the segments and the other texts are identical and in equal order; no text replaces itself
+    /// - `room`: bytes for caching head outputs of other texts, so that each text is read once for all heads
     ///
     /// # Errors
-    /// If the split that replacements come from is at fault, or has one text alone.
+    /// If the split that replacements come from is invalid or has only one text.
     pub(crate) fn new(
         subject: &TaskSubject<T>,
         ablation: &Ablation,
@@ -80,9 +79,8 @@ impl<T: Task> Substitute<T> {
         })
     }
 
-    /// Replacements of the contexts of `masked` heads in these segments, a row for each or one for all.
-    ///
-    /// Other texts are read by the exact model, in parts that take no more positions than the segments themselves.
+    /// Returns replacements of the outputs of `masked` heads, one row per segment or one for all. The exact model reads other texts in
+    /// parts that have no more positions than the segments.
     pub(crate) fn of(
         &self,
         models: &Models<T::Model>,
@@ -120,13 +118,13 @@ impl<T: Task> Substitute<T> {
         Ok(Some(read.only(masked, None)))
     }
 
-    /// The most tokens of the own text of these segments.
+    /// Returns the maximum number of tokens in the own texts of these segments.
     fn longest(&self, rows: &[usize]) -> usize {
         let Self::Texts { lengths: [own, _], .. } = self else { return 0 };
         rows.iter().map(|&row| own[row]).max().unwrap_or(0)
     }
 
-    /// Contexts of these heads in the other texts of these segments.
+    /// Computes the outputs of these heads in the other texts of these segments.
     fn read(&self, models: &Models<T::Model>, rows: &[usize], heads: &HeadSet) -> Result<Replacement, Error> {
         let Self::Texts { encoded, partners, lengths: [_, others], .. } = self else {
             unreachable!("there are no other texts to read")
@@ -135,7 +133,7 @@ impl<T: Task> Substitute<T> {
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|&place| others[partners[rows[place]]]);
         let texts: Vec<usize> = order.iter().map(|&place| partners[rows[place]]).collect();
-        // decoders go on beyond the length of their sources
+        // decoders may generate more tokens than the source has
         let goes_on = models.layout().types().count() > 1;
         let positions = (!goes_on).then_some(longest as i64);
         let mut parts = Vec::new();
@@ -153,7 +151,7 @@ impl<T: Task> Substitute<T> {
     }
 }
 
-/// The mean context of each head over all positions of these segments; measured once, by the exact model.
+/// Returns the mean output of each head over all positions of these segments, computed once by the exact model.
 pub(crate) fn means_of<T: Task>(subject: &TaskSubject<T>, of: &Sample) -> Result<Replacement, Error> {
     subject.models.means(of, || mean_contexts(subject, &subject.encode(&of.scored())?))
 }
@@ -174,8 +172,8 @@ fn mean_contexts<T: Task>(subject: &TaskSubject<T>, encoded: &T::Encoded) -> Res
     Ok(total.means())
 }
 
-/// For each text one of the `others` that is at least as long, or the longest where none is; where the texts are the others themselves,
-/// another one than itself.
+/// Draws for each text one of the `others` that is at least as long, or the longest if none is. If `others` are the texts themselves, a
+/// text is never its own partner.
 fn partners((lengths, is_own): (&[usize], bool), others: &[usize], (seed, draw): (u64, u64)) -> Vec<usize> {
     let mut longest_first: Vec<usize> = (0..others.len()).collect();
     longest_first.sort_by_key(|&other| std::cmp::Reverse(others[other]));
@@ -197,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// For 5 tokens the texts of 5 and 9, for 10 the longest, as none is long enough; none for itself.
+    /// Partners of 5 tokens are the texts of 5 and 9; of 10 tokens the longest, since none is long enough. No text is its own partner.
     #[test]
     fn partners_are_at_least_as_long_where_there_are_such() {
         let others = [3, 9, 5, 1];

@@ -1,4 +1,4 @@
-//! The one interface of tasks: their data, what a model does with it, and how that is scored.
+//! The interface that each task implements: its data, how a model uses them, and how they are scored.
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
@@ -20,120 +20,117 @@ use crate::models::Models;
 use crate::reading::{Input, Reading, Vocabulary};
 use crate::subject_file::SubjectFile;
 
-/// The entries of a subject's TOML file.
+/// The entries of a setup file.
 pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
     /// Segments as they are read.
     type Examples;
 
-    /// Refuses values that make no sense: the fault, in words.
     fn validate(&self) -> Result<(), String>;
 
-    /// Reads the files that it names, relative to its own folder, for what they say: the fault, in words.
+    /// Reads the files that the setup refers to, relative to `_folder`.
     fn complete(&mut self, _folder: &Path) -> Result<(), String> {
         Ok(())
     }
 
-    /// The entries that the files of all tasks have.
+    /// Returns the entries that all tasks share.
     fn outline(&self) -> Outline<'_>;
 
-    /// Seed of the training, if there is one.
+    /// Returns the training seed; `None` if the model is not trained here.
     fn seed(&mut self) -> Option<&mut u64>;
 
-    /// The heads of a model that is made as `[model]` says, if there is that section.
+    /// Returns the heads of a new model; `None` without a `[model]` section.
     fn layout(&self) -> Option<HeadLayout>;
 
-    /// Reads one of the splits; `data` is the folder of data sets.
+    /// Reads a split; `data` is the folder of data sets.
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Self::Examples, Error>;
 
-    /// The files of a split; none if it is made up, or there is no such split.
+    /// Returns the files of a split; empty if it is generated or does not exist.
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf>;
 
-    /// The sentences of a split with their trees, if a grammar makes them, or sentences of its language.
+    /// Returns the sentences of a split with their trees, or sentences of the same language, if a grammar generates them.
     fn trees(&self, split: &str) -> Option<Vec<Tree>>;
 
-    /// Number of segments of each group, in their order; all are one group unless the task knows of others.
+    /// Returns the number of segments in each group; one group by default.
     fn groups(examples: &Self::Examples) -> Vec<usize>;
 
-    /// The segments at these places.
     fn select(examples: &Self::Examples, places: &[usize]) -> Self::Examples;
 
-    /// A text of each segment, such as what is translated; of a pair the first.
+    /// Returns a text of each segment, such as the source, or the first text of a pair.
     fn sentences(examples: &Self::Examples) -> Vec<String>;
 
-    /// SHA-256 of the segments, in lower-case hexadecimal, however the files are laid out.
+    /// Returns the SHA-256 of the segments in lower-case hexadecimal, independent of the file layout.
     fn sha256(examples: &Self::Examples) -> String;
 }
 
 /// Segments of a task as they are read.
 pub(crate) type ExamplesOf<T> = <<T as Task>::Spec as Spec>::Examples;
 
-/// What a first-order change of the losses predicts.
+/// What first-order changes of the losses predict.
 pub(crate) enum PredictedBy<T: Task> {
-    /// Sums of losses, which are the first numbers of segments: the segment of each loss.
+    /// Sums of losses (the first number of a segment); for each loss the index of its segment.
     Losses(Vec<usize>),
-    /// Decisions between classes or choices, one for each loss, by these scores.
+    /// Decisions between classes or choices, one per loss, from these scores.
     Decisions(Scores<T>),
-    /// Log-odds of the right choice, one for each loss.
+    /// Log-odds of the right choice, one per loss.
     LogOdds,
 }
 
-/// The scores of the classes or choices of each of these segments, the best of which is the decision: `[segment][class]`.
+/// Returns the scores of the classes or choices of these segments, `[segment][class]`; the maximum is the prediction.
 pub(crate) type Scores<T> =
     fn(&<T as Task>::Model, &<T as Task>::Encoded, &[usize]) -> Result<Vec<Vec<f64>>, Error>;
 
-/// Work that is timed.
+/// A timed pass, which returns its multiply-adds.
 pub(crate) type Timed<'a> = Box<dyn Fn(&Gates) -> Result<u64, Error> + 'a>;
 
 /// Sizes of segments that are scored.
 pub(crate) struct Sizes {
-    /// Number of segments that are resampled.
+    /// Number of segments for resampling.
     pub count: usize,
-    /// Number of texts that the model reads, several of a segment where that is a question.
+    /// Number of texts that the model reads; a question has several.
     pub texts: usize,
     /// Tokens of each segment.
     pub tokens: Vec<usize>,
-    /// Tokens that memory is needed for while a segment is scored, of each.
+    /// Tokens of each segment that determine its memory use while it is scored.
     pub in_memory: Vec<usize>,
-    /// Tokens of the text of each segment, of a question those of its longest choice.
+    /// Tokens of the text of each segment; for a question, of its longest choice.
     pub of_text: Vec<usize>,
 }
 
 impl Sizes {
-    /// Where each segment is one text.
+    /// Sizes if each segment is one text.
     pub(crate) fn of_texts(tokens: Vec<usize>) -> Self {
         let count = tokens.len();
         Self { count, texts: count, in_memory: tokens.clone(), of_text: tokens.clone(), tokens }
     }
 }
 
-/// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
+/// A task. Shared work such as opening, training and evaluating is implemented once, for all tasks.
 ///
-/// A value is what a loaded model needs besides its weights: a tokeniser, a search, names of classes.
+/// A value contains what a loaded model needs in addition to its weights: tokeniser, beam search, class names.
 pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
-    /// The entries of the TOML file.
     type Spec: Spec;
 
-    /// The model, of any family that can do the task.
+    /// The model type, which covers all families for the task.
     type Model: GatedModel;
 
-    /// Segments as token ids, to be scored.
+    /// Segments as token ids, for scoring.
     type Prepared;
 
-    /// Segments as token ids, with what a loss is computed from; those that the model cannot take are left out.
+    /// Segments as token ids with labels, for losses; segments that the model cannot read are left out.
     type Encoded: Sync;
 
     /// One evaluation under many head sets.
     type Scorer<'a>: Scorer<Model = Self::Model>;
 
-    /// Files of a model's folder that scores depend on, as far as they are there.
+    /// Files in a model's folder that scores depend on; each is optional.
     const FILES: &'static [&'static str];
 
-    /// Refuses a split that the model could not be scored on, as far as that is known without it.
+    /// Refuses a split that the model could not be scored on, if that is known before loading it.
     fn check(_: &SubjectFile<Self>, _: &Machine, _split: &str, _: &ExamplesOf<Self>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Loads the model in `places`; `is_given`: a checkpoint that is taken as it is, not a model that was trained here.
+    /// Loads the model in `places`; `is_given`: a checkpoint that is used unchanged, not a model that was trained here.
     fn load(
         file: &SubjectFile<Self>,
         machine: &Machine,
@@ -141,13 +138,12 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         is_given: bool,
     ) -> Result<(Self, Models<Self::Model>), Error>;
 
-    /// The metric of a split.
     fn metric(&self, split: &str) -> Metric;
 
-    /// Adds to an identity how segments are scored: the metric, and settings such as those of a search.
+    /// Adds to an identity how segments are scored: the metric, and settings such as beam search.
     fn describe(&self, identity: &mut Identity, examples: &ExamplesOf<Self>);
 
-    /// The segments of a split, to be scored.
+    /// Prepares the segments of a split for scoring.
     fn prepare(
         &self,
         model: &Self::Model,
@@ -155,23 +151,20 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         split: &str,
     ) -> Result<Self::Prepared, Error>;
 
-    /// Sizes of the segments.
     fn sizes(prepared: &Self::Prepared) -> Sizes;
 
-    /// Memory that the model needs.
     fn need<'a>(&'a self, models: &'a Models<Self::Model>, purpose: Purpose<'a>) -> Need<'a>;
 
-    /// Begins an evaluation.
     fn scorer<'a>(&'a self, prepared: &'a Self::Prepared) -> Self::Scorer<'a>;
 
-    /// The results of segments as tests need them.
+    /// Returns the results of segments in the form that tests need.
     fn segments(
         &self,
         prepared: &Self::Prepared,
         found: Vec<<Self::Scorer<'_> as Scorer>::Segment>,
     ) -> Result<Segments, Error>;
 
-    /// The segments of a split, to compute losses of.
+    /// Encodes the segments of a split for computing losses.
     fn encode(
         &self,
         model: &Self::Model,
@@ -179,32 +172,31 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         split: &str,
     ) -> Result<Self::Encoded, Error>;
 
-    /// Tokens of each encoded segment; those that stay together are one.
+    /// Returns the tokens of each encoded segment; texts that must stay in one batch are one segment.
     fn encoded_lengths(encoded: &Self::Encoded) -> Vec<usize>;
 
-    /// Tokens of the text of each encoded segment: of a pair those of the source, of a question those of its first choice.
+    /// Returns the tokens of the text of each encoded segment: the source of a pair, the first choice of a question.
     fn encoded_text_lengths(encoded: &Self::Encoded) -> Vec<usize> {
         Self::encoded_lengths(encoded)
     }
 
-    /// Returns true if there are choices of two that differ in a token, whose logits can be attributed to heads.
+    /// Returns true if a question has two choices that differ in a token, whose logits can be attributed to heads.
     fn has_contrasts(_: &Self::Encoded) -> bool {
         false
     }
 
-    /// What the losses of the encoded segments predict; `None` for metrics that losses do not predict.
+    /// Returns what the losses of the encoded segments predict; `None` if losses do not predict the metric.
     fn predicts(&self, _: &Self::Encoded) -> Option<PredictedBy<Self>> {
         None
     }
 
-    /// These segments as the model takes them.
     fn examples(
         model: &Self::Model,
         encoded: &Self::Encoded,
         rows: &[usize],
     ) -> Result<<Self::Model as GatedModel>::Examples, Error>;
 
-    /// The relevance of all heads for the model's decision on one segment, if the task's models can be followed.
+    /// Returns the relevance of all heads for the prediction on one segment.
     fn relevance(
         _: &Self::Model,
         _segment: &<Self::Model as GatedModel>::Examples,
@@ -212,7 +204,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         Err(Error::no_relevance())
     }
 
-    /// The model's raw outputs for each of these segments, before anything is decided.
+    /// Returns the model's raw outputs for each of these segments.
     fn outputs(
         model: &Self::Model,
         encoded: &Self::Encoded,
@@ -220,8 +212,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         gates: &Gates,
     ) -> Result<Vec<Vec<f64>>, Error>;
 
-    /// These segments as tensors, to be timed: a function that computes them and returns the number of multiply-adds that this takes,
-    /// padding included.
+    /// Prepares these segments for timing; returns a function that computes them and returns the number of multiply-adds, padding included.
     fn pass<'a>(
         &'a self,
         model: &'a Self::Model,
@@ -229,8 +220,8 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         rows: &[usize],
     ) -> Result<Timed<'a>, Error>;
 
-    /// Continues these segments greedily by this many tokens, as far as the shortest of them goes; returns the number of
-    /// multiply-adds. For tasks whose models continue texts.
+    /// Continues the prompts greedily by this many tokens, all cut to the shortest one; returns the number of multiply-adds. Only for
+    /// generative models.
     fn continue_by(
         &self,
         _: &Self::Model,
@@ -242,28 +233,28 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         Err(Error::Invalid("only language models continue texts".to_owned()))
     }
 
-    /// The way in which the heads of the model read a text.
+    /// Returns how the heads of the model read a text.
     fn reading(&self, model: &Self::Model) -> Reading;
 
-    /// The tokens of a language model; `None` of other models.
+    /// Returns the vocabulary of a language model; `None` for other models.
     fn vocabulary(&self) -> Option<Vocabulary> {
         None
     }
 
-    /// The tokens of a text as the model reads it, with their places; `None` if the tokeniser does not know these.
+    /// Returns the tokens of a text as the model reads it, with their positions; `None` if the tokeniser does not provide positions.
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error>;
 
-    /// Tokens of a text as the model reads it, or positions of an image; 0 if the tokeniser does not know the places of tokens.
+    /// Returns the tokens of a text as the model reads it, or the positions of an image; 0 if the tokeniser does not provide positions.
     fn length(&self, text: &str) -> Result<usize, Error> {
         Ok(self.place(text)?.map_or(0, |tokens| tokens.len()))
     }
 
-    /// Reads texts under gates that write attention weights down.
+    /// Runs the model on texts, with gates that record attention weights.
     fn read_texts(model: &Self::Model, texts: &[&[u32]], gates: &Gates) -> Result<(), Error>;
 
-    /// Reads one text: the model's answer, and maps that have all but their weights, which the second gates write down.
+    /// Returns the model's answer to a text, and attention maps without weights. The weights are recorded separately.
     ///
-    /// - `gates`: the same twice; the second write attention weights down
+    /// - `gates`: equal gates twice; only the second record attention weights
     fn read(
         &self,
         model: &Self::Model,
@@ -271,37 +262,35 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         gates: [&Gates; 2],
     ) -> Result<(String, Vec<AttentionMaps>), Error>;
 
-    /// The model's answer to a text: its translation, its class, or the text that follows, of at most this many tokens.
+    /// Returns the model's answer to a text: its translation, its class, or a continuation of at most `tokens` tokens.
     fn say(&self, model: &Self::Model, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error>;
 }
 
-/// Entries that the files of all tasks have.
+/// Entries that the setup files of all tasks share.
 #[derive(Debug)]
 pub(crate) struct Outline<'a> {
-    /// A model that is there already, to be used or to be fine-tuned.
+    /// A model that exists already, to be used unchanged or fine-tuned.
     pub checkpoint: Option<&'a CheckpointSpec>,
-    /// Passes over the training split; none if a checkpoint is taken as it is.
+    /// Training epochs; `None` for a checkpoint that is used unchanged.
     pub epochs: Option<usize>,
-    /// Number of models that are trained, which differ in their seeds; 1 of a checkpoint that is taken as it is.
+    /// Number of runs, which differ in their seeds; 1 for a checkpoint that is used unchanged.
     pub replicates: usize,
-    /// Checkpoints of the training that stay; those of all epochs if absent.
+    /// Training checkpoints to keep; by default one per epoch.
     pub dynamics: Option<&'a DynamicsSpec>,
-    /// True if relevance can be followed through its models.
+    /// True if the model supports relevance propagation.
     pub follows_relevance: bool,
-    /// Sentences with trees, if there are any.
+    /// Optional settings of `head-functions`.
     pub functions: Option<&'a FunctionsSpec>,
-    /// The split that the model is trained on.
     pub train: &'a str,
-    /// The split that choices are made on, such as that of the best epoch.
+    /// Split for choices such as the best epoch.
     pub dev: &'a str,
-    /// The split that experiments score unless told otherwise.
+    /// Split that experiments score by default.
     pub test: &'a str,
-    /// The split of another domain, if there is one.
+    /// Optional split from another domain.
     pub shifted: Option<&'a str>,
-    /// Treatment of rows at fault.
+    /// Treatment of invalid rows.
     pub bad_rows: BadRowRule,
-    /// The split that importance is measured on.
+    /// Split on which importance is measured.
     pub estimate: &'a str,
-    /// The names of all splits.
     pub splits: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Subjects of all tasks.
+//! Models with their data, for any task.
 use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::{
@@ -37,12 +37,11 @@ impl<T: Task> TaskSubject<T> {
         Ok(select::<T>(scored, &self.file.read(&self.machine, &scored.split)?))
     }
 
-    /// The model that does most of the work.
     fn model(&self) -> &T::Model {
         self.models.quickest()
     }
 
-    /// The exact model without these heads, but for what stays of them.
+    /// Removes these heads from the exact model; mean ablation keeps their means as biases.
     pub(crate) fn removed(
         &self,
         heads: &HeadSet,
@@ -60,8 +59,8 @@ impl<T: Task> TaskSubject<T> {
         })
     }
 
-    /// Runs `job` on each batch of segments of these lengths, and hands its results to `each` in the order of batches, so that
-    /// equal runs give equal numbers. `message` says in the progress what is done.
+    /// Runs `job` on batches of segments with these lengths, and calls `each` in batch order, so that equal runs give equal numbers.
+    /// `message` is shown with the progress.
     pub(crate) fn over_batches<R: Send>(
         &self,
         models: &Models<T::Model>,
@@ -89,7 +88,7 @@ impl<T: Task> TaskSubject<T> {
         self.task.encode(self.model(), &self.read(scored)?, &scored.split)
     }
 
-    /// [`Subject::measure`](crate::Subject::measure), of which numbers may be NaN or infinite.
+    /// [`Subject::measure`](crate::Subject::measure) without its check for NaN and infinite values.
     pub(crate) fn measured(
         &self,
         on: &Scored,
@@ -104,7 +103,7 @@ impl<T: Task> TaskSubject<T> {
         let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
         let lengths = T::encoded_text_lengths(&encoded);
         let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference), 0)?;
-        // what masking a head does to first order depends on what replaces its output
+        // the first-order effect of masking a head depends on what replaces its output
         let all = layout.heads().into_iter().collect();
         let is_first_order = measures.iter().eq([&Measure::FirstOrder]);
         let replaced = if is_first_order { &all } else { masked };
@@ -256,7 +255,6 @@ impl<T: Task> TaskSubject<T> {
         Ok(ReadText { answer, maps })
     }
 
-    /// The same subject with another exact model.
     fn with_model(&self, exact: T::Model, origin: Origin) -> Result<Self, Error> {
         let (file, machine, task) = (self.file.clone(), self.machine.clone(), self.task.clone());
         Ok(Self { file, machine, task, models: self.models.with_exact(exact)?, origin })
@@ -339,12 +337,11 @@ impl<T: Task> TaskSubject<T> {
     }
 }
 
-/// The segments that are scored.
 fn select<T: Task>(scored: &Scored, examples: &ExamplesOf<T>) -> ExamplesOf<T> {
     T::Spec::select(examples, &scored.places(&T::Spec::groups(examples)))
 }
 
-/// Attention weights of this type in each text of a batch.
+/// Returns the attention weights of this type in each text of a batch.
 fn attention_of<T: Task>(
     attention: Attention,
     model: &T::Model,

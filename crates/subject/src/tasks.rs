@@ -1,4 +1,4 @@
-//! All tasks: a new one is a module with a [`Task`](crate::task::Task) that is [`Trained`], and its name and variant here.
+//! All tasks. A new one is a module with a [`Task`](crate::task::Task) that is [`Trained`], plus its name and variant here.
 use std::io;
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::task::Spec as _;
 use crate::train::Trained;
 use crate::translation::Translation;
 
-/// Names of the tasks in TOML files, of which the first is that of files that name none.
+/// Names of the tasks in TOML files; the first is the default.
 const TASKS: [&str; 3] = ["translation", "classification", "language-modelling"];
 
-/// What each task has in a type of its own, of one of them.
+/// A value whose type depends on the task.
 #[derive(Debug)]
 pub(crate) enum OfTask<T, C, L> {
     Translation(T),
@@ -25,11 +25,11 @@ pub(crate) enum OfTask<T, C, L> {
     Language(L),
 }
 
-/// The file of a subject.
+/// The setup file of any task.
 pub(crate) type AnyFile =
     OfTask<SubjectFile<Translation>, SubjectFile<Classification>, SubjectFile<LanguageModelling>>;
 
-/// The same expression of what there is, whatever its task.
+/// Evaluates an expression on the value of any task.
 macro_rules! in_task {
     ($any:expr, |$own:ident| $result:expr) => {
         match $any {
@@ -40,7 +40,7 @@ macro_rules! in_task {
     };
 }
 
-/// [`in_task`] whose result is one of the same task.
+/// [`in_task`] whose result is again an [`OfTask`] of the same variant.
 macro_rules! map_task {
     ($any:expr, |$own:ident| $result:expr) => {
         match $any {
@@ -52,13 +52,13 @@ macro_rules! map_task {
 }
 pub(crate) use {in_task, map_task};
 
-/// The entry that says how the others are to be read.
+/// The entry that determines how the other entries are parsed.
 #[derive(Deserialize)]
 struct Header {
     task: Option<Spanned<String>>,
 }
 
-/// Reads and validates the TOML file of a subject.
+/// Reads and validates a setup file.
 pub(crate) fn read(name: &str, path: &Path) -> Result<AnyFile, Error> {
     let text = durable::open_regular(path)
         .and_then(io::read_to_string)
@@ -90,7 +90,7 @@ fn read_as<T: Trained>(name: &str, path: &Path, text: &str) -> Result<SubjectFil
     Ok(SubjectFile { name: name.to_owned(), path: path.to_owned(), spec })
 }
 
-/// Says what a file without `task` was taken for.
+/// Adds to an error message that the task defaults to translation.
 fn without_task(fault: String) -> String {
     let others: Vec<String> = TASKS[1..].iter().map(|task| format!("`task = \"{task}\"`")).collect();
     format!("{fault}; without {} it describes a translator", others.join(" or "))
@@ -102,7 +102,7 @@ mod tests {
 
     const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
 
-    /// Refusal of a subject's file in which `old` is `new`.
+    /// Returns the error for a setup file after replacing `old` by `new`.
     fn refusal(subject: &str, old: &str, new: &str) -> String {
         let path = Path::new(EXPERIMENTS).join(subject);
         let text = std::fs::read_to_string(&path).unwrap();

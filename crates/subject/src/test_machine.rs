@@ -1,10 +1,10 @@
-//! The machine of tests.
+//! Machine settings for tests.
 use std::path::PathBuf;
 
 use tch::Device;
 use training::{Machine, Memory, Precision};
 
-/// Two threads on the CPU.
+/// Returns settings with two CPU threads.
 pub(crate) fn machine() -> Machine {
     Machine {
         data: PathBuf::new(),

@@ -1,4 +1,4 @@
-//! Training of a subject's model from its files, whatever its task.
+//! Training of a setup's model, for any task.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,31 +17,29 @@ use crate::error::Error;
 use crate::subject_file::SubjectFile;
 use crate::task::{ExamplesOf, Spec, Task};
 
-/// The file of a tokeniser that is trained with its model.
+/// Tokeniser file of a model whose tokeniser is trained with it.
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "config.json";
 
-/// Loads a model.
 pub(crate) type Load<M> = fn(&Path, (Kind, Device)) -> Result<M, core_masking::Error>;
 
 /// A task whose models can be trained or fine-tuned.
 pub(crate) trait Trained: Task {
-    /// Tokeniser of the segments.
     type Tokenizer;
 
-    /// Loss, batches and rates of the training.
+    /// Loss, batches and learning rates of the training.
     type Objective: Objective<Model = Self::Model, Examples = Self::Encoded, Error = Error>;
 
     /// Loads the model in a folder.
     const LOAD: Load<Self::Model>;
 
-    /// Settings of the recipe that signatures tell.
+    /// Settings of the recipe that signatures contain.
     const ARGUMENTS: &'static [&'static str];
 
-    /// The recipe in the file, if there is one.
+    /// Returns the recipe in the file; `None` without a `[training]` section.
     fn recipe(spec: &Self::Spec) -> Result<Option<Recipe>, Error>;
 
-    /// The file that [`save_tokenizer`](Self::save_tokenizer) writes.
+    /// Returns the name of the file that [`save_tokenizer`](Self::save_tokenizer) writes.
     fn tokenizer_file(_: &Self::Spec) -> &'static str {
         TOKENIZER
     }
@@ -52,7 +50,7 @@ pub(crate) trait Trained: Task {
 
     fn save_tokenizer(tokenizer: &Self::Tokenizer, path: &Path) -> Result<(), Error>;
 
-    /// The segments of a split that the model can take; says on stderr how many it cannot, unless `quiet`.
+    /// Encodes the segments that the model can read; reports the number of others on stderr, unless `quiet`.
     fn encode_split(
         spec: &Self::Spec,
         tokenizer: &Self::Tokenizer,
@@ -60,10 +58,9 @@ pub(crate) trait Trained: Task {
         quiet: bool,
     ) -> Result<Self::Encoded, Error>;
 
-    /// Objective of the training that the file describes.
     fn objective(file: &SubjectFile<Self>) -> Result<Self::Objective, Error>;
 
-    /// The model before the first step: on top of a checkpoint, or as `[model]` says.
+    /// Returns the initial model: a checkpoint, or a new model as `[model]` specifies.
     fn start(
         file: &SubjectFile<Self>,
         base: Option<&Checkpoint>,
@@ -72,14 +69,14 @@ pub(crate) trait Trained: Task {
     ) -> Result<Self::Model, Error>;
 }
 
-/// The parts of a subject's file that describe a training.
+/// The parts of a setup file that describe training.
 struct Training<'a, T: Trained> {
     file: &'a SubjectFile<T>,
     recipe: Recipe,
     machine: &'a Machine,
 }
 
-/// Trains the model unless it is there, and returns its folder.
+/// Trains the model unless that was done already, and returns its folder.
 pub(crate) fn train<T: Trained>(
     file: &SubjectFile<T>,
     machine: &Machine,
@@ -128,8 +125,8 @@ impl<T: Trained> Training<'_, T> {
         plan.run(&workplace, &material, save, start, resume)
     }
 
-    /// Data that the weights depend on besides the settings: train and dev split, if they have been read already, or as they
-    /// are read when they are needed, and the files of the checkpoint in the folder `base`.
+    /// Returns the data that the weights depend on: train and dev split, read on demand unless given as `read`, and the files of the
+    /// checkpoint in the folder `base`.
     fn ingredients<'a>(
         &'a self,
         read: Option<[&'a ExamplesOf<T>; 2]>,
@@ -157,7 +154,7 @@ impl<T: Trained> Training<'_, T> {
                     sha256: Box::new(move || Ok(sha256_file(&path)?)) as Box<_>,
                 }
             });
-            // Without weights nothing can be fine-tuned, which is said when they are read.
+            // Missing weights are reported when they are read.
             let weights = weight_files(base).ok().filter(|files| files.iter().all(|file| file.exists()));
             own.chain(weights.map(|files| Ingredient {
                 name: of_checkpoint(&files[0]),
@@ -205,7 +202,7 @@ impl<T: Trained> Training<'_, T> {
         Ok(identity)
     }
 
-    /// The tokeniser of the checkpoint, of a run that was begun, or a new one.
+    /// Returns the tokeniser of the checkpoint or of an interrupted run, or trains a new one.
     fn tokenizer(
         &self,
         workplace: &Workplace,
@@ -223,7 +220,6 @@ impl<T: Trained> Training<'_, T> {
     }
 }
 
-/// A model in training as the file describes it.
 pub(crate) fn learner<T: Trained>(
     file: &SubjectFile<T>,
     model: &T::Model,
@@ -231,13 +227,13 @@ pub(crate) fn learner<T: Trained>(
     Ok(Learner::new(model, T::objective(file)?)?)
 }
 
-/// Name of a file of the checkpoint in messages and in the record.
+/// Returns the name of a checkpoint file for messages and the record.
 fn of_checkpoint(path: &Path) -> String {
     format!("`{}` of the checkpoint", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Writes the checkpoint's files as they are, so that other tools read the model as they read the checkpoint. Their
-/// permissions stay behind: a checkpoint may be read-only.
+/// Copies the checkpoint's files unchanged, so that other tools can load the model like the checkpoint. Permissions are not copied, since a
+/// checkpoint may be read-only.
 fn save_tokenizer<T: Trained>(
     spec: &T::Spec,
     base: Option<&Checkpoint>,

@@ -1,4 +1,4 @@
-//! Further training of a subject's trained model under gates, whatever its task.
+//! Further training of a trained model under gates, for any task.
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -19,23 +19,22 @@ use crate::subject_file::SubjectFile;
 use crate::task::Spec;
 use crate::train::{Trained, learner};
 
-/// The weights that are trained.
+/// Weights to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrainedWeights {
-    /// Weights of a translator's encoder; all else is frozen, embeddings too if the decoder has the same
+    /// Weights of a translator's encoder; all else is frozen, including the embeddings if the decoder shares them
     // Differs from the paper, whose source embeddings are trained too: they are a table of their own there.
     Encoder,
-    /// All of them
+    /// All weights
     All,
-    /// None: gates alone are trained
+    /// No weights: only gates are trained
     #[value(skip)]
     None,
 }
 
 impl TrainedWeights {
-    /// Weights that are trained where these heads may be closed, unless others are asked for: the encoder if they are all in
-    /// it, as in Voita et al. (2019).
+    /// Returns the default weights to train for a scope of heads: the encoder if all these heads are in it, as in Voita et al. (2019).
     pub fn usual(scope: Scope) -> Self {
         if scope == Scope::One(Attention::EncEnc) { Self::Encoder } else { Self::All }
     }
@@ -45,27 +44,27 @@ impl TrainedWeights {
     }
 }
 
-/// The weights that further training begins with.
+/// Initial weights of further training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitialWeights {
     /// The weights of the trained model.
     Trained,
-    /// New ones, as those of the trained model were before its first step: for models that were trained from scratch.
+    /// New weights, initialised as for the trained model: only if it was trained from scratch.
     New,
 }
 
-/// Further training of a trained model. All else, such as batches, dropout and schedule, is as in its training, begun anew.
+/// Settings of further training. Everything else, such as batches, dropout and schedule, is as in the first training, with a new schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FineTuning {
-    /// Name among those of the subject.
+    /// Name of the run, unique within the setup.
     pub name: String,
-    /// The weights that it begins with.
+    /// Initial weights.
     pub initial: InitialWeights,
     /// Treatment of the heads.
     pub gating: Gating,
-    /// The weights that are trained.
+    /// Weights to train.
     pub trained: TrainedWeights,
-    /// Passes over the training split.
+    /// Training epochs.
     pub epochs: usize,
     /// Seed of batches and dropout.
     pub seed: u64,
@@ -74,21 +73,21 @@ pub struct FineTuning {
 /// A model that was trained further.
 #[derive(Debug)]
 pub struct FineTuned {
-    /// The epoch that counts, which was chosen on the development split unless the subject keeps the last, or a number of heads
-    /// was wanted of gates.
+    /// The chosen epoch: the best on the development split, or the last one if the setup keeps the last or if gates were trained towards a
+    /// given number of heads.
     pub row: TrainingRow,
-    /// Updates until the end.
+    /// Total number of updates.
     pub steps: usize,
-    /// Seconds that they took, in this run or before.
+    /// Training time in seconds, including earlier, interrupted runs.
     pub seconds: f64,
     /// Its folder.
     pub checkpoint: TrainingCheckpoint,
-    /// Its gates before the first epoch and after each; empty if they were fixed.
+    /// Trained gates before the first epoch and after each; empty if the gates were fixed.
     pub history: Vec<HardConcrete>,
 }
 
 impl FineTuning {
-    /// All that the weights depend on besides those that they begin with.
+    /// Returns everything that the weights depend on except the initial weights.
     fn settings(&self) -> Value {
         let gating = match &self.gating {
             Gating::Fixed(closed) => json!({ "closed": closed.names() }),
@@ -148,7 +147,7 @@ pub(crate) fn fine_tune<T: Trained>(
     let name = format!("{}.tuned/{}-{}", file.name, tuning.name, &digest[..12]);
     let curve = curve_of(&machine.model_folder(&name));
     let (keep, stay) = match &tuning.gating {
-        // before the last epoch the gates are on their way to the number that is wanted
+        // before the last epoch the gates have not yet reached the requested number of heads
         Gating::Trained(plan) => {
             (if plan.closing.wanted().is_some() { Keep::Last } else { recipe.keep }, vec![tuning.epochs])
         }
@@ -222,7 +221,7 @@ fn run<T: Trained>(
     plan.run(&workplace, &material, |_| Ok(()), start, resume)
 }
 
-/// The training curve of a model, beside its folder.
+/// Returns the path of a model's training curve, next to its folder.
 fn curve_of(folder: &Path) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     folder.with_file_name(format!("{name}.training.csv"))

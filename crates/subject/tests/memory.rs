@@ -1,4 +1,4 @@
-//! The memory of a sweep and its budget, as Linux counts it: each of a process of its own, since memory that was freed may still count.
+//! Peak memory of evaluations and the budget, as Linux counts it. Each case is a process, since freed memory may still count.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fmt::Write;
 use std::fs;
@@ -42,7 +42,7 @@ learning_rate = 1e-4
 keep = "last"
 "#;
 
-/// A translator that learns nothing, so that translations reach the maximum length, at which a sentence takes about 3 MB.
+/// A translator that learns nothing, so that translations reach the maximum length, where a sentence takes about 3 MB.
 const TRANSLATOR: &str = r#"
 description = "A translator that does not stop"
 [data]
@@ -75,7 +75,7 @@ length_offset = 240
 
 const MIB: u64 = 1 << 20;
 
-/// As many texts of 120 words.
+/// Writes a table of `texts` texts of 120 words.
 fn write_reviews(path: &Path, texts: usize) {
     let mut table = "review\tverdict\n".to_owned();
     for text in 0..texts {
@@ -86,18 +86,18 @@ fn write_reviews(path: &Path, texts: usize) {
     fs::write(path, table).unwrap();
 }
 
-/// A line of `/proc/self/status`, in bytes.
+/// Returns a line of `/proc/self/status` in bytes.
 fn status(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<u64>().unwrap() * 1024
 }
 
-/// Names what a process of its own is to measure: number of the setup, threads, bytes of memory, folder.
+/// Environment variable with the case that a child process measures: number of the setup, threads, bytes of memory, folder.
 const CASE: &str = "MEASURED_CASE";
 
-/// Prints by how many bytes the memory of this process grows while two head sets are evaluated; nothing where the system does not
-/// count anew.
+/// Prints by how many bytes the memory of this process grows while two head sets are evaluated. Prints nothing if the system cannot reset
+/// the peak.
 fn measure(case: &str) {
     let fields: Vec<&str> = case.splitn(4, ' ').collect();
     let [setup, threads, memory, folder] = fields[..] else { panic!("not a case: {case}") };
@@ -126,10 +126,10 @@ fn measure(case: &str) {
     }
 }
 
-/// Introduces the number that a process of its own prints.
+/// Prefix of the number that a child process prints.
 const GROWN: &str = "grown by ";
 
-/// With 2 to 16 threads at a bound that some of their batches fill, and then without one, where they take more.
+/// With 2 to 16 threads: first with a budget that some batches fill, then without one, where batches take more.
 #[test]
 fn a_sweep_stays_under_the_bound_with_any_number_of_threads() {
     if let Ok(case) = std::env::var(CASE) {

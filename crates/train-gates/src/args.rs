@@ -15,8 +15,8 @@ use training::{GATE_RATE, GateStart, Penalty, Precision};
 ///
 /// Starts from the trained model of the setup and restarts its recipe: schedule, dropout and label smoothing. The loss has a penalty on the
 /// expected number of open gates. Writes a row for each number of heads or penalty, with the scores before and after training and the kept
-/// heads, and writes the gates after each epoch to `gate-film.csv`. Models are kept in `<data>/models/<setup>.tuned/`, and a killed run
-/// resumes after its last finished epoch. Existing results are used and missing ones are computed; --again scores existing models again.
+/// heads. Models are kept in `<data>/models/<setup>.tuned/`, and a killed run resumes after its last finished epoch. Existing results are
+/// used and missing ones are computed; --again scores existing models again.
 #[derive(Debug, clap::Parser)]
 #[command(version, args_override_self = true)]
 pub struct Args {

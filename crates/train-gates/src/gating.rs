@@ -11,7 +11,6 @@ use significance::TestArgs;
 use subject::{Ablation, FineTuned, Scored, Subject};
 use training::{Penalty, stop};
 
-use crate::film::Film;
 use crate::tuning::{Asked, Choice, Tuner};
 
 /// Rankings of heads on the model before further training, those to be closed first in front; each is computed once.
@@ -65,22 +64,13 @@ impl GateExperiment<'_> {
     }
 
     /// Trains gates for each of `penalties` that has no row, and records how they closed.
-    pub fn train(
-        &self,
-        penalties: &[Penalty],
-        mut film: Film,
-        rows: &mut MeasuredRows<GateRow>,
-    ) -> anyhow::Result<()> {
+    pub fn train(&self, penalties: &[Penalty], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
         for choice in penalties.iter().copied().map(Choice::Gates) {
-            let row = self.tuner.row_of(&choice);
-            let is_due = rows.is_due(&row);
-            if is_due || !film.has(&row, self.tuner.epochs, self.tuner.heads.len()) {
-                let tuned = self.tuner.tune(&choice)?;
-                film.add(&row, &tuned.history)?;
-                self.measure(&choice, &tuned, rows)?;
+            if rows.is_due(&self.tuner.row_of(&choice)) {
+                self.measure(&choice, &self.tuner.tune(&choice)?, rows)?;
             }
         }
-        film.finish()
+        Ok(())
     }
 
     /// Trains each control that has no row: with all heads, or with the number of heads that the gates for each of `penalties` kept.
@@ -190,9 +180,6 @@ impl GateExperiment<'_> {
         stop::check()?;
         let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
         let mut row = self.tuner.row(choice, &subject.layout(), tuned);
-        if !rows.is_due(&row) {
-            return Ok(());
-        }
         let masked = choice.closed(tuned);
         subject.evaluate(&self.dev, std::slice::from_ref(&masked), &mut |_, found| {
             row.dev_score = found.score;

@@ -4,7 +4,6 @@
 //! the paper (--lambda), or, beyond the paper, a term that keeps a given number of heads (--heads). Controls, which the paper lacks, are
 //! trained further for equal numbers of updates, with all heads or with heads chosen differently.
 mod args;
-mod film;
 mod gating;
 mod tuning;
 
@@ -16,7 +15,6 @@ use records::{Method, Signature};
 use subject::Scored;
 
 use args::Args;
-use film::Film;
 use gating::GateExperiment;
 use tuning::Tuner;
 
@@ -61,9 +59,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let gating = GateExperiment { tuner, base: &base, scored, dev, estimate };
     let identity = gating.identity()?;
     let plan = RowPlan { families: gating.families(), ..RowPlan::default() };
-    let film = Film::open(&path, &identity, &args.shared, &machine)?;
     let mut rows = MeasuredRows::open(&path, identity, &base, plan, (&args.shared, &machine, &args.test))?;
-    gating.train(&penalties, film, &mut rows)?;
+    gating.train(&penalties, &mut rows)?;
     gating.control(&penalties, &mut rows)?;
     let Finished { path, .. } = rows.finish()?;
     if let Some(export) = export {

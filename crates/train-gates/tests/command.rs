@@ -1,17 +1,19 @@
 //! The whole command on setups that train in a second.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, CurveRow, GateFilmRow, GateRow, Method, Row, Signature};
+use core_masking::{HardConcrete, HeadId, HeadSet};
+use records::{AblationRow, Attention, CurveRow, GateRow, Method, Row, Signature};
 use test_support::{
     CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, fine_tuning, kill_when, read, refuses, rows, score_of_export,
     text, with_model, write_reviews,
 };
 
 const TABLE: &str = "results/tiny/train-gates.csv";
-const FILM: &str = "results/tiny/gate-film.csv";
 
 /// Fixes the number of threads, on which the weights depend.
 const ARGUMENTS: [&str; 4] = ["--resamples", "99", "--threads", "2"];
@@ -29,8 +31,21 @@ fn heads(row: &GateRow) -> BTreeSet<&str> {
     row.kept_heads.split('+').filter(|name| !name.is_empty()).collect()
 }
 
-/// Exactly the given number of heads is kept, and each model has its film. Controls keep equal numbers; the complement keeps only other
-/// heads if enough exist.
+/// Returns the gates of a model with 2 layers before the first epoch and after each.
+fn trained_gates(folder: &Path, row: &GateRow, attention: Attention) -> Vec<HardConcrete> {
+    let head = |index: usize| HeadId::from_index(attention, index / (row.heads / 2), index % (row.heads / 2));
+    let heads: Vec<HeadId> = (0..row.heads).map(head).collect();
+    let name = format!("{}-", row.short_name());
+    let mut models = fs::read_dir(folder.join("data/models/tiny.tuned")).unwrap().flatten();
+    let is_own = |model: &fs::DirEntry| {
+        model.path().is_dir() && model.file_name().to_string_lossy().starts_with(&name)
+    };
+    let own = models.find(is_own).unwrap();
+    training::gate_history(&own.path(), &heads).unwrap()
+}
+
+/// Exactly the given number of heads is kept, those with the largest `log_alpha`. Controls keep equal numbers; the complement keeps only
+/// other heads if enough exist.
 #[test]
 fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     let folder = with_model(TRANSLATOR);
@@ -75,18 +90,13 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     let complement = found(folder.path(), Method::Complement);
     assert!(gates.iter().zip(&complement).all(|(row, other)| heads(row).is_disjoint(&heads(other))));
 
-    let film: Vec<GateFilmRow> = rows(folder.path(), "gate-film.csv");
-    assert_eq!(film.len(), 2 * 3 * 6, "two models, the start and two epochs, six heads");
-    assert!(film.iter().filter(|row| row.epoch == 0).all(|row| row.log_alpha == 2.0));
     for row in &gates {
-        let own = film.iter().filter(|own| own.goal == row.goal() && own.epoch == row.epoch);
-        let mut own: Vec<_> = own.collect();
-        own.sort_by(|one, other| other.log_alpha.total_cmp(&one.log_alpha));
-        let highest = own.iter().take(row.kept);
-        let highest = highest.map(|own| format!("{}:{}:{}", own.attention, own.layer, own.head));
-        let kept: BTreeSet<String> = heads(row).into_iter().map(str::to_owned).collect();
-        assert_eq!(highest.collect::<BTreeSet<_>>(), kept, "those whose log_alpha is greatest stay");
-        let expected: f64 = own.iter().map(|own| own.p_open).sum();
+        let trained = trained_gates(folder.path(), row, Attention::EncEnc);
+        let [start, _, end] = &trained[..] else { panic!("the start and two epochs: {trained:?}") };
+        assert!(start.scores().iter().all(|(_, log_alpha)| log_alpha == 2.0));
+        let kept: HeadSet = end.scores().ascending().into_iter().rev().take(row.kept).collect();
+        assert_eq!(kept.names(), row.kept_heads);
+        let expected = end.expected_open().double_value(&[]);
         assert!((expected - row.kept as f64 - row.gap.unwrap()).abs() < 1e-5);
     }
 }
@@ -196,9 +206,7 @@ fn a_killed_run_goes_on_with_the_gates_of_an_unbroken_one() {
         }
     };
     command(killed.path(), &arguments).assert().success();
-    for file in [TABLE, FILM] {
-        assert_eq!(read(killed.path(), file), read(unbroken.path(), file), "{file}");
-    }
+    assert_eq!(read(killed.path(), TABLE), read(unbroken.path(), TABLE));
     // existing rows are used, so nothing is trained again, and new rows are added to them
     let tuned = killed.path().join("data/models/tiny.tuned");
     fs::remove_dir_all(&tuned).unwrap();
@@ -232,8 +240,8 @@ fn language_models_have_gates_too() {
     command(folder.path(), &["--heads", "3", "--epochs", "1", "--start", "authors"]).assert().success();
     let row = found(folder.path(), Method::Gates).remove(0);
     assert_eq!((row.kept, row.heads, row.metric.name()), (3, 8, "nats"));
-    let film: Vec<GateFilmRow> = rows(folder.path(), "gate-film.csv");
-    let start: Vec<f64> = film.iter().filter(|row| row.epoch == 0).map(|row| row.log_alpha).collect();
+    let trained = trained_gates(folder.path(), &row, Attention::SelfAttention);
+    let start: Vec<f64> = trained[0].scores().iter().map(|(_, log_alpha)| log_alpha).collect();
     assert!(start.iter().all(|at| at.abs() <= 0.75_f64.sqrt()), "modules of 4 heads: ±sqrt(3/4)");
     assert!(start.windows(2).any(|pair| pair[0] != pair[1]));
 }

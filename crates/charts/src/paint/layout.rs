@@ -185,13 +185,11 @@ fn draw_bar(canvas: &mut Canvas, bar: &ColorBar, (left, right): (f64, f64), top:
     let corners = [(left, top), (right, bottom)].map(spot);
     let edge = |part: i32| corners[0].0 + (corners[1].0 - corners[0].0) * part / PARTS;
     for part in 0..PARTS {
-        let value = f64::from(if bar.is_signed { 2 * part + 1 - PARTS } else { part }) / f64::from(PARTS - 1);
+        let value = f64::from(2 * part + 1 - PARTS) / f64::from(PARTS - 1);
         // each part extends to the end of the bar, since white would show through between parts that only touch
         canvas.rectangle([(edge(part), corners[0].1), corners[1]], Paint::area(diverging(value)));
     }
-    if bar.is_signed {
-        draw_stripes(canvas, [corners[0], (edge(PARTS / 2), corners[1].1)]);
-    }
+    draw_stripes(canvas, [corners[0], (edge(PARTS / 2), corners[1].1)]);
     canvas.rectangle(corners, Paint { area: None, outline: Some(Style::line(INK, 0.0)) });
     let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
     let anchors = [HPos::Left, HPos::Center, HPos::Center, HPos::Center, HPos::Right];

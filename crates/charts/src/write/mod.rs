@@ -44,8 +44,6 @@ pub struct Sheet {
     pub stem: String,
     /// The figure.
     pub chart: Option<Chart>,
-    /// Frames of an animation next to the chart, equal in size; only reports show them.
-    pub frames: Vec<Chart>,
     /// From top to bottom.
     pub tables: Vec<Table>,
     /// `true` if a command prints the tables; `false` if they are part of another sheet.
@@ -56,7 +54,7 @@ impl Sheet {
     /// Returns a sheet; characters unfit for file names or captions are replaced. Writing an empty sheet removes files of an earlier run.
     pub fn new(name: &str, chart: impl Into<Option<Chart>>, tables: impl IntoIterator<Item = Table>) -> Self {
         let (chart, tables) = (chart.into(), tables.into_iter().collect());
-        Self { stem: plain(name), chart, frames: Vec::new(), tables, is_printed: true }
+        Self { stem: plain(name), chart, tables, is_printed: true }
     }
 
     /// Adds sentences below each part.

@@ -43,8 +43,7 @@ impl Orders {
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
         let (mut all, mut notes) = (importance.known(), Vec::new());
-        let relevance =
-            Relevance::beside_model(&importance.file, experiment::RELEVANCE, experiment::RELEVANCE);
+        let relevance = Relevance::beside_model(&importance.file, experiment::RELEVANCE);
         if let Some(relevance) = left_out.keep(relevance).flatten() {
             let by_head: BTreeMap<HeadId, f64> =
                 relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();

@@ -48,9 +48,9 @@ struct Others {
 impl Others {
     /// Reads other result files of the same weights from the folder.
     fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Self {
-        let sweep = Ablations::beside_model(file, experiment::SWEEP, experiment::SWEEP);
-        let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
-        let relevance = Relevance::beside_model(file, experiment::RELEVANCE, experiment::RELEVANCE);
+        let sweep = Ablations::beside_model(file, experiment::SWEEP);
+        let importance = Importance::beside_model(file, experiment::IMPORTANCE);
+        let relevance = Relevance::beside_model(file, experiment::RELEVANCE);
         Self {
             sweep: left_out.keep(sweep).flatten(),
             importance: left_out.keep(importance).flatten(),

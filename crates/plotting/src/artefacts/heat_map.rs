@@ -38,7 +38,7 @@ pub(super) const SCORES: Artefact = Artefact::new(
     Reads::Each(experiment::IMPORTANCE),
     |file, asked, left_out| {
         let found = Importance::read(file)?;
-        let sweep = Ablations::beside_model(&found.file, experiment::SWEEP, experiment::SWEEP);
+        let sweep = Ablations::beside_model(&found.file, experiment::SWEEP);
         let sweep = left_out.keep(sweep).flatten();
         let chart = scores(&found, sweep.as_ref(), asked.criterion);
         Ok(vec![sheet(&found.file, BY_SCORE, chart, [])])
@@ -77,12 +77,6 @@ impl Values {
         // colours cover at least twice the margin, so that an effect just above it stays light
         let range = if white > 0.0 { most.unwrap_or(0.0).max(white) } else { most.unwrap_or(1.0) };
         Self { numbers, white, end: white + range, is_root }
-    }
-
-    /// Returns values from 0 to 1, with colours that end at 1.
-    pub fn shares(numbers: impl Iterator<Item = (HeadId, f64)>) -> Self {
-        let numbers = numbers.map(|(head, number)| (head, (number, None))).collect();
-        Self { numbers, white: 0.0, end: 1.0, is_root: false }
     }
 
     /// Returns the colour of a head, -1 to 1, and its verdict; `None` if it was not measured.
@@ -249,7 +243,7 @@ fn relevance(relevance: &Relevance) -> Chart {
 }
 
 /// Returns a panel per attention type, named if there are several.
-pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
+fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
     let one = |(place, &attention): (usize, &Attention)| {
         let name = if attentions.len() > 1 { attention.in_words() } else { "" };
         panel(file, attention, values, true).named(name).in_row(place)
@@ -258,7 +252,7 @@ pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: 
 }
 
 /// Returns the panel of one attention type, with brackets over heads that share keys and values. The last panel labels the x axis.
-pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is_last: bool) -> Panel {
+fn panel(file: &ResultFile, attention: Attention, values: &Values, is_last: bool) -> Panel {
     let of_type = values.numbers.keys().filter(|head| head.attention() == attention);
     let (layers, heads) = extent(of_type.copied());
     let cell = |layer: usize, head: usize| {

@@ -8,7 +8,6 @@ mod deciding;
 mod dynamics;
 mod effects;
 mod functions;
-mod gate_film;
 mod gates;
 mod groups;
 pub mod heat_map;
@@ -51,7 +50,6 @@ pub const ARTEFACTS: &[Artefact] = &[
     gates::LAYERS,
     gates::TABLE,
     gates::CONTRASTS,
-    gate_film::ARTEFACT,
     agreement::ARTEFACT,
     heat_map::SCORES,
     groups::ARTEFACT,

@@ -39,7 +39,7 @@ impl Named {
     /// Reads the scores and the sweeps in the folder; leaves out sweeps that are unreadable or of other weights.
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let scores: Results<HeadFunctionRow> = Results::read(file)?;
-        let zero = Ablations::beside_model(&scores.file, experiment::SWEEP, experiment::SWEEP);
+        let zero = Ablations::beside_model(&scores.file, experiment::SWEEP);
         let kinds = left_out.keep(zero).flatten().map_or_else(Vec::new, |zero| {
             let found = left_out.keep(Kinds::read(zero.file.clone())).flatten();
             // kinds of another run belong to another model

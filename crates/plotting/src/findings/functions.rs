@@ -15,7 +15,7 @@ pub type Functions = Results<HeadFunctionRow>;
 impl Functions {
     /// Reads the functions of a model's heads from the folder of another result file of that model.
     pub fn of_model(file: &ResultFile) -> Result<Self> {
-        let own = Self::beside_model(file, experiment::FUNCTIONS, experiment::FUNCTIONS)?;
+        let own = Self::beside_model(file, experiment::FUNCTIONS)?;
         let path = file.path.with_file_name(format!("{}.csv", experiment::FUNCTIONS));
         own.ok_or_else(|| no_results(path, experiment::FUNCTIONS, &file.subject))
     }

@@ -25,8 +25,8 @@ impl<R: Row> Results<R> {
     }
 
     /// Reads a file of another experiment from the same folder; `None` if it does not exist. The weights must be equal.
-    pub fn beside_model(file: &ResultFile, name: &str, experiment: &str) -> Result<Option<Self>> {
-        same_model::beside(file, name, experiment, &[weights_entry])?.map(Self::read).transpose()
+    pub fn beside_model(file: &ResultFile, experiment: &str) -> Result<Option<Self>> {
+        same_model::beside(file, experiment, experiment, &[weights_entry])?.map(Self::read).transpose()
     }
 }
 

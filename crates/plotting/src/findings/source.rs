@@ -16,7 +16,6 @@ pub mod experiment {
     pub const LLAMA_CPP: &str = heads::experiment::LLAMA_CPP.name;
     pub const METHODS: &str = heads::experiment::COMPARE_METHODS.name;
     pub const DYNAMICS: &str = heads::experiment::TRAINING_DYNAMICS.name;
-    pub const FILM: &str = heads::experiment::GATE_FILM.name;
     pub const FUNCTIONS: &str = heads::experiment::HEAD_FUNCTIONS.name;
     pub const GATES: &str = heads::experiment::TRAIN_GATES.name;
     pub const IMPORTANCE: &str = heads::experiment::IMPORTANCE.name;

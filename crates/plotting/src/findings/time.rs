@@ -29,10 +29,6 @@ impl Time {
             let signature =
                 left_out.keep(Signature::read(&Signature::path_beside(&path)).map_err(Into::into));
             let Some(signature) = signature.flatten() else { continue };
-            // the animation is written by the run that trains its gates
-            if signature.identity.experiment == experiment::FILM {
-                continue;
-            }
             for run in &signature.runs {
                 if let Some(seconds) = run.duration_seconds {
                     *time.seconds.entry(signature.identity.experiment.clone()).or_default() += seconds;

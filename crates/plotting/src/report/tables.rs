@@ -20,10 +20,9 @@ pub fn of_table(prefix: &str, table: &Table) -> Value {
 }
 
 /// Returns a figure for a page. Its markup is trusted, since the painter escapes all texts.
-fn of_figure(chart: &Chart, frames: &[Chart]) -> Value {
-    let (svg, frames) = (image(chart), frames.iter().map(image).collect::<Vec<_>>());
+fn of_figure(chart: &Chart) -> Value {
     let (name, title, notes) = (chart.name, &chart.title, &chart.notes);
-    context! { name, title, notes, svg, frames, is_wide => chart.width > COLUMN }
+    context! { name, title, notes, svg => image(chart), is_wide => chart.width > COLUMN }
 }
 
 /// Returns SVG markup that screen readers treat as one image.
@@ -34,7 +33,7 @@ fn image(chart: &Chart) -> Value {
 pub fn of_sheets<'a>(prefix: &str, sheets: impl IntoIterator<Item = &'a Sheet>) -> Vec<Value> {
     let mut parts = Vec::new();
     for sheet in sheets {
-        parts.extend(sheet.chart.iter().map(|chart| context! { figure => of_figure(chart, &sheet.frames) }));
+        parts.extend(sheet.chart.iter().map(|chart| context! { figure => of_figure(chart) }));
         for table in &sheet.tables {
             parts.push(context! { table => of_table(&format!("{prefix}-{}", parts.len()), table) });
         }

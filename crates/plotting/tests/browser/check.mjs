@@ -1,5 +1,5 @@
 // Opens reports in headless Chromium: no console errors, every figure there that `plotting all` drew, sorting, cards by click and
-// by keyboard, films, CSV, dark, print, phone width, and no violation that axe-core finds.
+// by keyboard, CSV, dark, print, phone width, and no violation that axe-core finds.
 //
 //   node check.mjs RESULTS [--shots FOLDER]
 //
@@ -70,19 +70,6 @@ const cards = async (page, name) => {
   }
 };
 
-const films = async (page, name) => {
-  for (const film of await page.$$(".film")) {
-    const shown = () => film.$$eval(".frame", (frames) => frames.map((frame) => frame.getClientRects().length > 0));
-    const isOnly = (found, place) => found.every((is, at) => is === (at === place));
-    const last = (await shown()).length - 1;
-    check(`${name}: film, last frame`, last > 0 && isOnly(await shown(), last), await shown());
-    await film.$eval("input", (slider) => slider.focus());
-    await page.keyboard.press("ArrowLeft");
-    check(`${name}: film, by keyboard`, isOnly(await shown(), last - 1), await shown());
-    await page.keyboard.press("End");
-  }
-};
-
 // Rows of the table of all heads, in lines: the lists at its far right must not fold, or whoever reads the left sees gaps.
 const lines = async (page, name) => {
   const tallest = await page.evaluate(() => {
@@ -131,7 +118,6 @@ for (const name of pages) {
   await lines(page, name);
   await sorting(page, name);
   await cards(page, name);
-  await films(page, name);
   await saving(page, name);
   await shot(page, shots, name, "wide");
   await darkAndNarrow(page, name, shots);

@@ -1,9 +1,8 @@
-//! Rows of models that were trained further with gates, and of the gates during training.
-use heads::{Attention, HeadId, HeadSet, Scope, names::named};
-use serde::{Deserialize, Serialize};
+//! Rows of models that were trained further with gates.
+use heads::{Attention, HeadSet, Scope, names::named};
 
 use super::{BASE, Goal, Row, TestedRow, tested_columns, tested_row};
-use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
+use crate::check::{Limit, MOST, finite, step_limits, test_limits};
 
 /// Choice of the heads of a row. The model was then trained further, with equally many updates for every method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,59 +195,6 @@ impl TestedRow for GateRow {
     }
 
     tested_columns!();
-}
-
-/// One row of `gate-film`: the state of a gate before the first epoch or after an epoch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GateFilmRow {
-    /// Attention type of the heads with gates, or `all`.
-    pub gates: Scope,
-    /// Goal of the gates: `heads-24`, `lambda-0.01` or `all-heads`.
-    #[serde(rename = "point")]
-    pub goal: Goal,
-    /// Epochs so far; 0 before the first update.
-    pub epoch: usize,
-    /// Attention type.
-    pub attention: Attention,
-    /// Layer, counted from 1.
-    pub layer: usize,
-    /// Head, counted from 1.
-    pub head: usize,
-    /// Trained parameter of the gate. With a penalty, gates above 0 are open at test time.
-    pub log_alpha: f64,
-    /// Probability that the gate is not 0 in a batch.
-    pub p_open: f64,
-}
-
-impl GateFilmRow {
-    /// Returns its head.
-    pub fn head_id(&self) -> HeadId {
-        HeadId::numbered(self.attention, self.layer, self.head)
-    }
-}
-
-impl Row for GateFilmRow {
-    type Key = (&'static str, String, usize, &'static str, usize, usize);
-
-    fn key(&self) -> Self::Key {
-        (self.gates.name(), self.goal.to_string(), self.epoch, self.attention.name(), self.layer, self.head)
-    }
-
-    fn name(&self) -> String {
-        let Self { gates, goal, epoch, .. } = self;
-        format!("{gates}/{goal}/{epoch}/{}", self.head_id())
-    }
-
-    fn series(&self) -> String {
-        format!("{}/{}", self.gates, self.goal)
-    }
-
-    fn limits(&self) -> Vec<Limit> {
-        let p_open = Limit::new("p_open", self.p_open, 0.0..=1.0, "0 to 1");
-        let log_alpha = finite(&[("log_alpha", Some(self.log_alpha))]);
-        head_limits(self.layer, self.head).into_iter().chain(log_alpha).chain([p_open]).collect()
-    }
 }
 
 #[cfg(test)]

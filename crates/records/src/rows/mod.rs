@@ -28,7 +28,7 @@ pub use correlation::CorrelationRow;
 pub use curve::{Cost, CurveId, CurveRow, Repair};
 pub use dynamics::DynamicsRow;
 pub use functions::HeadFunctionRow;
-pub use gates::{GateFilmRow, GateRow, Method};
+pub use gates::{GateRow, Method};
 pub use goal::Goal;
 pub use llama_cpp::LlamaCppRow;
 pub use relevance::RelevanceRow;

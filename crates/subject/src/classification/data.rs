@@ -18,10 +18,10 @@ use super::texts::Answer;
 use crate::error::{Error, quoted};
 use crate::spec::{KNOWN, check_fetched, no_format};
 
-/// Reads one of the splits; `folder` is where data sets are.
+/// Reads one of the splits from the data folder `folder`.
 ///
 /// # Errors
-/// If its file is missing or torn, a label should be a number or a tag of a scheme and is none, or a holdout leaves nothing of it.
+/// If the file is missing or damaged, a label is not a number or a tag of the scheme where one is needed, or a holdout leaves no example.
 pub(super) fn read_split(
     spec: &ClassificationData,
     folder: &Path,
@@ -53,7 +53,7 @@ pub(super) fn read_split(
     })
 }
 
-/// Checks tags that mark entities, and converts them to IOB2.
+/// Checks tags that mark entities and converts them to IOB2.
 fn convert(examples: &mut [Example], scheme: Scheme, split: &str) -> Result<(), Error> {
     (1..).zip(examples).try_for_each(|(number, example)| {
         let at = |fault| Error::Invalid(format!("split `{split}`, sentence {number}: {fault}"));
@@ -61,7 +61,7 @@ fn convert(examples: &mut [Example], scheme: Scheme, split: &str) -> Result<(), 
     })
 }
 
-/// The class of each example, its place in `labels`, those of its words, or its value if there is one output.
+/// Returns the answer of each example: its class as an index into `labels`, the classes of its words, or its value if there is one output.
 ///
 /// - `are_tagged`: true if each word has a class
 pub(super) fn answers(
@@ -113,7 +113,7 @@ pub(super) fn answers(
     examples.iter().zip(1..).map(answer).collect()
 }
 
-/// The file or the images of a split; none if it is made up, or there is no such split.
+/// Returns the file or the images of a split; empty if the split is generated or does not exist.
 pub(super) fn files(spec: &ClassificationData, folder: &Path, split: &str) -> Vec<PathBuf> {
     let split =
         spec.holdout.as_ref().filter(|holdout| holdout.name == split).map_or(split, |holdout| &holdout.from);
@@ -126,7 +126,7 @@ pub(super) fn files(spec: &ClassificationData, folder: &Path, split: &str) -> Ve
     }
 }
 
-/// A split before anything is taken out of it.
+/// Reads a split before a holdout is taken from it.
 fn read_whole(
     spec: &ClassificationData,
     folder: &Path,
@@ -143,7 +143,7 @@ fn read_whole(
     Ok(read.ok_or_else(|| no_format(split))??)
 }
 
-/// What examples that stay together have in common: the first text, or the bytes of the image.
+/// Returns what examples that must stay in one split share: the first text, or the checksum of the image.
 fn key(example: &Example) -> Cow<'_, str> {
     match &example.input {
         Input::Image(image) => Cow::Borrowed(&image.sha256),
@@ -151,8 +151,8 @@ fn key(example: &Example) -> Cow<'_, str> {
     }
 }
 
-/// Examples that are taken out, and those that are left, both in their order. Examples with the same first text stay together, so that
-/// no held-out premise was trained on.
+/// Returns the held-out examples and the remaining ones, both in their original order. Examples with equal first texts stay together, so
+/// that no held-out premise occurs in training.
 fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Example>) {
     let mut seen = HashSet::new();
     let firsts: Vec<Cow<'_, str>> = examples.iter().map(key).collect();

@@ -1,4 +1,4 @@
-//! The size of a BERT model or of a ViT, its tokeniser, and how it is trained.
+//! Size, tokeniser and training settings of a BERT model or a ViT.
 use std::collections::BTreeMap;
 
 use core_masking::classifier::{Classified, ClassifierOptions, ImageShape, ImageSize};
@@ -12,11 +12,11 @@ use crate::spec::{check_training, section};
 use corpus::splits::check;
 
 section! {
-    /// Size of a BERT model, or of a ViT if it has an image.
+    /// Size of a BERT model, or of a ViT if `image` is set.
     model EncoderSpec {
         /// Dropout everywhere.
         pub dropout: f64,
-        /// Deviation of initial weights.
+        /// Standard deviation of the initial weights.
         #[serde(default = "crate::spec::initializer_range")]
         pub initializer_range: f64,
         /// Images that a ViT reads.
@@ -48,7 +48,6 @@ impl ImageSpec {
         ImageShape { channels, height: size, width: size, patch }
     }
 
-    /// Refuses sizes that make no sense: the fault, in words.
     pub(super) fn validate(self) -> Result<(), String> {
         let Self { size, patch, channels } = self;
         check(&[
@@ -63,31 +62,30 @@ impl ImageSpec {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TextTokenizerSpec {
-    /// Greatest number of tokens; longer texts lose their end, of two texts the longer one first. If absent,
-    /// [`MAX_LENGTH`], or the model's positions if these are fewer.
+    /// Maximum number of tokens. Longer texts are truncated at the end; of two texts, the longer one is truncated first. Defaults to
+    /// [`MAX_LENGTH`] or the number of the model's positions, if that is smaller.
     #[serde(serialize_with = "max_length")]
     pub max_length: Option<usize>,
-    /// Greatest number of pieces that a tokeniser is trained to, if the model is trained from scratch.
+    /// Maximum vocabulary size of the tokeniser, if the model is trained from scratch.
     pub vocabulary: Option<usize>,
 }
 
-/// Greatest number of tokens where a subject does not say.
+/// Default maximum number of tokens.
 const MAX_LENGTH: usize = 128;
 
-/// Writes the default as the number, as recipes of trained models have it.
+/// Writes the default as a number, since the recipes of trained models contain the number.
 fn max_length<S: Serializer>(length: &Option<usize>, serializer: S) -> Result<S::Ok, S::Error> {
     length.unwrap_or(MAX_LENGTH).serialize(serializer)
 }
 
 impl TextTokenizerSpec {
-    /// Returns true if nothing is set.
     pub(super) fn is_empty(&self) -> bool {
         self.max_length.is_none() && self.vocabulary.is_none()
     }
 
-    /// Greatest number of tokens for a model.
+    /// Returns the maximum number of tokens for a model.
     ///
-    /// - `positions`: the model's; `None` if it is made for the tokeniser
+    /// - `positions`: of the model; `None` if the model is created for the tokeniser
     pub(super) fn max_length(&self, positions: Option<i64>) -> usize {
         let most = positions.and_then(|positions| usize::try_from(positions).ok());
         self.max_length.unwrap_or_else(|| most.map_or(MAX_LENGTH, |most| most.min(MAX_LENGTH)))
@@ -97,17 +95,17 @@ impl TextTokenizerSpec {
 section! {
     /// AdamW with linear warm-up and decay (Devlin et al. 2019, Appendix A.3).
     training FineTuningSpec {
-        /// Examples of a batch.
+        /// Examples per batch.
         pub batch_size: usize,
         /// Learning rate at the end of the warm-up.
         pub learning_rate: f64,
-        /// Share of all steps that the learning rate rises in.
+        /// Share of all optimiser updates that belong to the warm-up.
         #[serde(default = "warmup_share")]
         pub warmup_share: f64,
-        /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
+        /// Weight decay, applied to all weights except biases and normalisations.
         #[serde(default = "weight_decay")]
         pub weight_decay: f64,
-        /// Greatest l2 norm of the gradient of all weights together.
+        /// Maximum L2 norm of the gradient of all weights together.
         #[serde(default = "crate::spec::clip_norm")]
         pub clip_norm: f64,
         /// The epoch that becomes the model: `best` on the development split, or `last`.
@@ -124,7 +122,6 @@ fn weight_decay() -> f64 {
 }
 
 impl FineTuningSpec {
-    /// Refuses values that make no sense: the fault, in words.
     pub(super) fn validate(&self) -> Result<(), String> {
         let rate = ("learning_rate", self.learning_rate);
         check_training(self.epochs, rate, self.clip_norm, self.weight_decay, BETAS)?;
@@ -136,7 +133,7 @@ impl FineTuningSpec {
 }
 
 impl EncoderSpec {
-    /// The configuration with all heads, for the vocabulary that the tokeniser came out with.
+    /// Returns the configuration with all heads, for a tokeniser's vocabulary size.
     pub(crate) fn config(
         &self,
         tokenizer: TextTokenizerSpec,
@@ -178,7 +175,7 @@ impl EncoderSpec {
     }
 }
 
-/// A ViT of the sizes of `config`.
+/// Returns the configuration of a ViT with the sizes in `config`.
 fn of_images(config: ClassifierConfig, image: ImageSpec) -> ClassifierConfig {
     ClassifierConfig {
         family: &VIT,

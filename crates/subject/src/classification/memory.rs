@@ -1,4 +1,4 @@
-//! Memory that texts and images take.
+//! Memory estimate for classifiers.
 use core_masking::ClassifierConfig;
 use core_masking::classifier::DistanceNames;
 
@@ -6,7 +6,7 @@ use super::texts::BATCH_TOKENS;
 use crate::evaluation::{Layers, Need, Purpose};
 use crate::models::Bytes;
 
-/// Memory that a classifier needs whose numbers have this many `bytes`.
+/// Returns the memory that a classifier needs if its numbers have this many `bytes`.
 pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose<'a>) -> Need<'a> {
     let width = config.hidden_size as u64;
     let layers = Layers {
@@ -18,7 +18,7 @@ pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose
     };
     let has_embeddings = matches!(config.family.names.distances, Some(DistanceNames::Embeddings { .. }));
     let kept = if matches!(purpose, Purpose::Scoring) { 1 } else { layers.count };
-    // Each query with all distances, each key with them, twice as many as keys; what is taken of both; sums with the bias.
+    // Products of queries and keys with all distances (twice as many as keys), the gathered products, sums with the bias.
     let of_distances = if has_embeddings { 8 * layers.heads * kept } else { 0 };
     // An image as it is read, and its patches.
     let of_pixels = config.image().map_or(0, |shape| 2 * shape.values() as u64);

@@ -1,5 +1,5 @@
-//! Classification, by accuracy, F1 or Matthews correlation; regression to one output, by Pearson or Spearman correlation; and
-//! classification of the words of a sentence, by the F1 of entities or by accuracy.
+//! Classification of texts and images (accuracy, F1, Matthews correlation), regression to one output (Pearson or Spearman correlation) and
+//! classification of words (entity F1 or accuracy).
 mod data;
 mod encoder;
 pub(crate) mod memory;
@@ -43,7 +43,7 @@ pub(crate) struct Classification {
     reader: Reader,
     labels: Vec<String>,
     metric: Metric,
-    /// The class that F1 looks for.
+    /// The positive class of F1.
     positive: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Task for Classification {
         "vocab.txt",
     ];
 
-    /// Refuses labels that the model does not know.
+    /// Refuses labels that are not classes of the model.
     fn check(
         file: &SubjectFile<Self>,
         machine: &Machine,
@@ -184,7 +184,7 @@ impl Task for Classification {
         Ok(model.relevance(text)?)
     }
 
-    /// The logits of each text, or of each of its tokens.
+    /// Returns the logits of each text, or of each of its tokens.
     fn outputs(
         model: &Classifier,
         texts: &Texts,
@@ -274,12 +274,12 @@ impl Task for Classification {
 }
 
 impl Classification {
-    /// The metric, if words have tags.
+    /// Returns the metric if words have tags.
     fn of_tags(&self) -> Option<TextMetric> {
         if let Metric::Texts(metric) = self.metric { Some(metric) } else { None }
     }
 
-    /// The words of a text, each with its tag, as in `Paris/B-LOC`, and its tokens. Words end at white space.
+    /// Returns the words of a text with their tags, such as `Paris/B-LOC`, and its tokens. Words are separated by white space.
     fn tagged(&self, model: &Classifier, text: &str, gates: &Gates) -> Result<(String, Encoded), Error> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         let (encoded, first) = self.reader.tokenizer()?.encode_words(&words)?;
@@ -295,7 +295,7 @@ impl Classification {
         Ok((words.iter().zip(&first).map(with_tag).collect::<Vec<_>>().join(" "), encoded))
     }
 
-    /// The class of a text or an image, and how probable the model finds it; or its value.
+    /// Returns the predicted class of a text or an image with its probability, or the predicted value.
     fn answer(&self, model: &Classifier, one: &Inputs, gates: &Gates) -> Result<String, Error> {
         let logits = no_grad(|| model.forward(one, gates, &ModelDropout::OFF));
         let class = match texts::predictions(&logits)?[0].one() {
@@ -308,10 +308,10 @@ impl Classification {
     }
 }
 
-/// The examples of a split as token ids.
+/// Converts the examples of a split to token ids.
 ///
 /// - `labels`: the outputs of the model
-/// - `of_tags`: the metric, if words have tags
+/// - `of_tags`: the metric; `None` if words have no tags
 fn encode(
     reader: &Reader,
     (examples, split): (&[Example], &str),

@@ -1,5 +1,5 @@
-//! The objective of a classifier's fine-tuning: Devlin et al. (2019), Section 3.2 and Appendix A.3. With one output it is the
-//! squared error, as of STS-B in transformers.
+//! Fine-tuning objective of a classifier: Devlin et al. (2019), Section 3.2 and Appendix A.3. With one output the loss is the squared
+//! error, as transformers uses it for STS-B.
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::of_labels;
 use core_masking::{Classifier, GatedModel, Gates, ModelDropout};
@@ -12,7 +12,6 @@ use super::encoder::FineTuningSpec;
 use super::texts::{BATCH_TOKENS, Texts, outcomes};
 use crate::error::Error;
 
-/// Training and score of a classifier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FineTuningObjective {
     pub(super) settings: FineTuningSpec,
@@ -77,7 +76,7 @@ impl Objective for FineTuningObjective {
     }
 }
 
-/// Linear warm-up, then linear decay that would reach 0 one step after the last.
+/// Returns the learning rate after linear warm-up and linear decay, which would reach 0 one update after the last.
 fn linear_decay(settings: &FineTuningSpec, step: usize, steps: usize) -> f64 {
     let warmup = (settings.warmup_share * steps as f64).round();
     let (step, end) = (step as f64, steps as f64 + 1.0);
@@ -104,7 +103,7 @@ mod tests {
         }
     }
 
-    /// 2 of 8 steps: 1/2, 1, and then from 1 at step 2 to 0 at step 9, a seventh a step.
+    /// Warm-up in 2 of 8 updates: 1/2, 1. Then 1/7 less per update, from 1 at update 2 to 0 at update 9.
     #[test]
     fn the_learning_rate_rises_and_falls_linearly() {
         let rates: Vec<f64> = (1..=8).map(|step| linear_decay(&settings(0.25), step, 8)).collect();

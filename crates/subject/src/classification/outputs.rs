@@ -1,4 +1,4 @@
-//! The outputs of a classifier: their names, and the metric over them.
+//! Outputs of a classifier: their names and the metric.
 use std::path::Path;
 
 use core_masking::ClassifierConfig;
@@ -8,7 +8,6 @@ use stats::{Metric, MetricName};
 use super::spec::ClassificationSpec;
 use crate::error::{Error, quoted};
 
-/// The metric over these outputs.
 pub(super) fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error> {
     let (score, name) = (&spec.score, spec.score.metric);
     match (score.is_of_values(), labels.len()) {
@@ -35,11 +34,10 @@ pub(super) fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Met
     Metric::of(name, place).ok_or_else(fault)
 }
 
-/// The outputs of the model in their order: classes by their names in the data, or one output.
+/// Returns the model's outputs in order: the classes as the data name them, or one output.
 ///
 /// # Errors
-/// If the model names others than the subject, or neither names any, or the model classifies texts and the data are words with tags,
-/// or the other way round.
+/// If model and setup name different classes or neither names any, or if only one of model and data has a class per word.
 pub(super) fn labels(
     spec: &ClassificationSpec,
     config: &ClassifierConfig,

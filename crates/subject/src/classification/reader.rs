@@ -1,4 +1,4 @@
-//! What makes the input of a classifier: a tokeniser of texts, or the preparation of images.
+//! Conversion of examples to classifier inputs: a tokeniser for texts, preprocessing for images.
 use std::path::Path;
 
 use core_masking::classifier::{ImageShape, Inputs};
@@ -11,7 +11,7 @@ use tch::Tensor;
 use super::encoder::TextTokenizerSpec;
 use crate::error::Error;
 
-/// Makes the input of a classifier from examples.
+/// Converts examples to the input of a classifier.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "a model has one reader")]
 pub(crate) enum Reader {
@@ -19,7 +19,7 @@ pub(crate) enum Reader {
     Images(ImageReader),
 }
 
-/// Preparation of images, and what it makes of each.
+/// Preprocessing of images, and the shape that it produces.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageReader {
     processor: ImageProcessor,
@@ -27,20 +27,19 @@ pub(crate) struct ImageReader {
     pub(super) positions: usize,
 }
 
-/// Examples as a [`Reader`] makes them.
+/// Examples that a [`Reader`] has converted.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each split")]
 pub(super) enum Read {
     Texts(Vec<Encoded>),
     Images {
-        /// Levels from 0 to 255 of each image, `[channels, height, width]`: a quarter of the memory of what the model reads.
+        /// Pixels of each image as bytes, `[channels, height, width]`: a quarter of the memory of the model's input.
         levels: Vec<Vec<u8>>,
         reader: ImageReader,
     },
 }
 
 impl Reader {
-    /// Loads the reader of a model of this configuration from its folder.
     pub(super) fn load(
         folder: &Path,
         config: &ClassifierConfig,
@@ -64,7 +63,7 @@ impl Reader {
         }
     }
 
-    /// The reader of a model that is trained from scratch on images.
+    /// Returns the default preprocessing for a model that is trained from scratch on images.
     pub(super) fn plain(config: &ClassifierConfig, shape: ImageShape) -> Self {
         let processor = ImageProcessor::plain(sides(shape));
         Self::Images(ImageReader { processor, shape, positions: config.longest_text() as usize })
@@ -78,7 +77,7 @@ impl Reader {
         }
     }
 
-    /// Refuses a tokeniser of another model; images are prepared for the shape in the model's configuration.
+    /// Refuses a tokeniser of another model. Images need no check, since they are resized to the model's shape.
     pub(super) fn check(&self, folder: &Path, model: &Classifier) -> Result<(), Error> {
         let Self::Texts(tokenizer) = self else { return Ok(()) };
         let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
@@ -95,7 +94,6 @@ impl Reader {
         Ok(())
     }
 
-    /// The tokeniser of texts.
     pub(super) fn tokenizer(&self) -> Result<&ClassifierTokenizer, Error> {
         match self {
             Self::Texts(tokenizer) => Ok(tokenizer),
@@ -105,7 +103,6 @@ impl Reader {
         }
     }
 
-    /// Makes inputs of all examples.
     pub(super) fn read(&self, examples: &[Example]) -> Result<Read, Error> {
         match self {
             Self::Texts(tokenizer) => {
@@ -126,7 +123,7 @@ impl Reader {
         }
     }
 
-    /// The model's input from a text, or from the path of an image.
+    /// Converts one text, or the image at this path, to a batch.
     pub(super) fn batch_of_one(&self, model: &Classifier, text: &str) -> Result<Inputs, Error> {
         let one = Example { input: Input::Text(text.to_owned()), label: String::new() };
         self.read(&[one])?.batch(model, &[0])
@@ -146,7 +143,7 @@ impl Read {
         }
     }
 
-    /// Tokens of a text, or positions of an image.
+    /// Returns the tokens of a text, or the positions of an image.
     pub(super) fn positions(&self, row: usize) -> usize {
         match self {
             Self::Texts(texts) => texts[row].ids.len(),
@@ -154,7 +151,7 @@ impl Read {
         }
     }
 
-    /// Returns true if the tokeniser knows a word of some text, and for images.
+    /// Returns true if the tokeniser knows at least one word of the texts; always true for images.
     pub(super) fn is_known_to(&self, reader: &Reader) -> bool {
         match (self, reader) {
             (Self::Texts(texts), Reader::Texts(tokenizer)) => {
@@ -164,7 +161,6 @@ impl Read {
         }
     }
 
-    /// These examples as tensors.
     pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<Inputs, Error> {
         match self {
             Self::Texts(texts) => {

@@ -1,4 +1,4 @@
-//! Texts classified under many head sets.
+//! Classification of texts under many head sets.
 use core_masking::{Classifier, Trunk};
 use stats::Cells;
 use tch::no_grad;
@@ -12,7 +12,6 @@ impl Scorer for &Texts {
     type Model = Classifier;
     type Segment = Cells;
 
-    /// The models' answers to the texts of a batch under each set.
     fn score(
         &self,
         models: &Models<Classifier>,
@@ -46,7 +45,7 @@ mod tests {
         names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
-    /// 3 layers of 4 heads.
+    /// A model with 3 layers of 4 heads.
     fn model(initializer_range: f64, kind: Kind) -> Classifier {
         let json = serde_json::json!({
             "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
@@ -68,7 +67,7 @@ mod tests {
         Texts::new(Read::Texts(encoded.collect()), vec![Answer::One(Cell::Count(0)); count as usize])
     }
 
-    /// The model's classes under a set alone.
+    /// Returns the predicted classes under one head set, evaluated separately.
     fn alone(model: &Classifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Cells> {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&GatedModel::layout(model), set, GatedModel::options(model)).unwrap();
@@ -104,7 +103,7 @@ mod tests {
         found
     }
 
-    /// Whatever the memory and the sets, each text has the outcome that it has when its set is evaluated alone.
+    /// With any memory budget and any head sets, each text has the outcome that a separate evaluation of the head set gives.
     #[test]
     fn sharing_changes_no_outcome() {
         let texts = texts(40);
@@ -120,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Of 4,500 decisions some are so close that bf16 makes them otherwise, but fewer than one in twenty.
+    /// Of 4,500 decisions bf16 changes fewer than one in twenty.
     #[test]
     fn bf16_decides_nearly_as_single_precision() {
         let (texts, precision) = (texts(900), Precision::Bf16);

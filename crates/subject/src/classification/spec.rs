@@ -1,4 +1,4 @@
-//! The description of a classifier.
+//! Setup file of a classifier.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -25,10 +25,9 @@ use crate::task::{Outline, Spec};
 section! {
     /// A classifier as its TOML file describes it.
     setup ClassificationSpec: ClassificationData, EncoderSpec, FineTuningSpec {
-        /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
+        /// Results of the paper to compare with. Not used here, but parsed so that mistakes are found at once.
         #[serde(default, rename = "stands_for")]
         _stands_for: Option<StandsFor>,
-        /// The score that is reported.
         pub score: ScoreSpec,
         /// Tokeniser of the texts.
         #[serde(default)]
@@ -39,59 +38,55 @@ section! {
 section! {
     /// Source of the texts or images: files, folders, or the demo grammar.
     data ClassificationData {
-        /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
+        /// Classes as the data name them, in the order of the model's outputs; defaults to the classes of the checkpoint.
         #[serde(default, deserialize_with = "names")]
         pub labels: Vec<String>,
-        /// Other names for the labels of the data, such as the checkpoint's.
+        /// Other names for labels in the data, such as those that the checkpoint uses.
         #[serde(default, deserialize_with = "renamed")]
         pub rename: BTreeMap<String, String>,
-        /// Scheme of tags that mark entities; IOB2 if absent.
+        /// Tagging scheme of entities; defaults to IOB2.
         pub scheme: Option<Scheme>,
-        /// The demo's premise-hypothesis pairs, or sentences with tags, made when needed; its splits are train, dev, matched and mismatched.
+        /// Synthetic premise-hypothesis pairs or tagged sentences; the splits are train, dev, matched and mismatched.
         pub grammar: Option<Grammar>,
-        /// Format of the files.
         pub format: Option<Format>,
-        /// Files, or folders of images, by the name of their split, relative to the data folder.
+        /// Files or image folders by split, relative to the data folder.
         #[serde(default)]
         pub splits: BTreeMap<String, SplitFile>,
-        /// A split that is taken out of another.
         pub holdout: Option<Holdout>,
     }
 }
 
-/// A split that is taken out of another; examples that share their first text stay together.
+/// A split that is taken from another split. Examples with equal first texts stay together.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Holdout {
-    /// Name of the new split.
     pub name: String,
-    /// The split that it is taken out of.
+    /// The split that the examples are taken from.
     pub from: String,
-    /// Number of its examples; it may get a few more.
+    /// Number of examples to take; may be exceeded slightly, since examples with equal first texts stay together.
     pub examples: usize,
-    /// Seed of the choice.
     pub seed: u64,
 }
 
-/// The score that is reported.
+/// Metric to report.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScoreSpec {
-    /// `accuracy`, `f1` or `matthews`; of a model with one output `pearson` or `spearman`.
+    /// `accuracy`, `f1` or `matthews`; `pearson` or `spearman` for a model with one output; `entity-f1` or `token-accuracy` for words.
     #[serde(deserialize_with = "metric")]
     pub metric: MetricName,
-    /// The class that F1 looks for.
+    /// The positive class of F1.
     #[serde(default, deserialize_with = "name")]
     pub positive: Option<String>,
 }
 
 impl ScoreSpec {
-    /// The metric, if it is of tags of words.
+    /// Returns the metric if it is computed from tags of words.
     pub(super) fn of_tags(&self) -> Option<TextMetric> {
         if let Some(Metric::Texts(metric)) = Metric::of(self.metric, None) { Some(metric) } else { None }
     }
 
-    /// Returns true if the metric is a correlation of numbers, not of classes.
+    /// Returns true if the metric is a correlation of numbers.
     pub(super) fn is_of_values(&self) -> bool {
         matches!(self.metric, MetricName::Pearson | MetricName::Spearman)
     }
@@ -111,7 +106,7 @@ fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<MetricName, D::Error> {
     metric.ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
 }
 
-/// The name of a class, which may be written as a number.
+/// The name of a class, which may be a whole number.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected the name of a class: text in quotes, or a whole number")]
 enum ClassName {
@@ -220,7 +215,7 @@ impl Spec for ClassificationSpec {
         files(&self.data, data, split)
     }
 
-    /// Sentences of the premises' language, as many as the split has pairs: pairs have no trees.
+    /// Sentences of the premises' grammar, one for each pair of the split, since pairs have no trees.
     fn trees(&self, split: &str) -> Option<Vec<Tree>> {
         Some(self.data.grammar?.trees(split))
     }
@@ -243,7 +238,7 @@ impl Spec for ClassificationSpec {
 }
 
 impl ClassificationSpec {
-    /// The classes that the file names, in the order of the model's outputs, or its one output.
+    /// Returns the classes in the setup, in the order of the model's outputs, or the single output.
     pub(super) fn outputs(&self) -> Vec<String> {
         if self.score.is_of_values() {
             vec![ClassifierConfig::one_output()]
@@ -252,7 +247,6 @@ impl ClassificationSpec {
         }
     }
 
-    /// What the model classifies.
     pub(super) fn classified(&self) -> Classified {
         match self.score.of_tags() {
             Some(_) => Classified::Tokens,
@@ -343,12 +337,11 @@ impl ClassificationData {
         check(&[("data.holdout.examples must be at least 1", *examples >= 1)])
     }
 
-    /// Returns true if the splits are folders of images.
     pub(super) fn reads_images(&self) -> bool {
         self.splits.values().any(|file| matches!(file, SplitFile::Images(_)))
     }
 
-    /// The splits that are files or made by the grammar.
+    /// Returns the splits that are files or generated by the grammar.
     fn file_splits(&self) -> Vec<String> {
         match self.grammar {
             Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
@@ -356,7 +349,6 @@ impl ClassificationData {
         }
     }
 
-    /// The names of all splits.
     pub(crate) fn split_names(&self) -> Vec<String> {
         let mut names = self.file_splits();
         names.extend(self.holdout.as_ref().map(|holdout| holdout.name.clone()));

@@ -1,4 +1,4 @@
-//! Texts or images of a split as a classifier reads them, with their classes or values, or with the classes of their words.
+//! Texts or images of a split as a classifier reads them, with their classes or values or with the classes of their words.
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::UNLABELLED;
 use core_masking::{Classifier, GatedModel, to_vec};
@@ -11,16 +11,16 @@ use tch::Tensor;
 use super::reader::Read;
 use crate::error::Error;
 
-/// Tokens that are classified together, padding included: enough for whole matrix products, few enough that what a
-/// layer computes stays in the caches.
+/// Tokens per batch, padding included: large enough for efficient matrix products, small enough that the activations of a layer stay in the
+/// CPU caches.
 pub(super) const BATCH_TOKENS: usize = 2_048;
 
-/// What is right for a text, or what a model answers.
+/// A correct answer or a prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
-    /// Its class, a count, or its value, a decimal.
+    /// The class (a count) or the value (a decimal).
     One(Cell),
-    /// The class of each word; in a model's answer, of each token.
+    /// The class of each word; in a prediction, of each token.
     Tags(Vec<u32>),
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Texts {
     pub(super) read: Read,
-    /// The right answer to each example.
+    /// The correct answer to each example.
     pub(super) answers: Vec<Answer>,
     tags: Option<Tags>,
 }
@@ -41,15 +41,15 @@ struct Tags {
     labels: Vec<String>,
     /// The true tags of each text.
     gold: Vec<String>,
-    /// Of each text and word the token of its first piece; `None` if the model does not see the word.
+    /// For each word of each text, the index of its first token; `None` if the word is not in the model's input.
     first: Vec<Vec<Option<usize>>>,
 }
 
-/// The tag of words that the model does not see.
+/// Tag of words that are not in the model's input.
 const UNSEEN: &str = "-";
 
 impl Texts {
-    /// Words with tags. Words that the model does not see are outside of entities and never right; their number is reported.
+    /// Encodes words with tags. Words that the model's input lacks count as wrong and outside of entities, and are reported.
     pub(super) fn encode_words(
         tokenizer: &ClassifierTokenizer,
         (examples, split): (&[Example], &str),
@@ -72,28 +72,26 @@ impl Texts {
         Ok(Self { tags: Some(tags), ..Self::new(Read::Texts(encoded), answers) })
     }
 
-    /// One answer for each example.
     pub(super) fn new(read: Read, answers: Vec<Answer>) -> Self {
         Self { read, answers, tags: None }
     }
 
-    /// Tokens of a text, or positions of an image.
+    /// Returns the tokens of a text, or the positions of an image.
     pub(super) fn tokens(&self, row: usize) -> usize {
         self.read.positions(row)
     }
 
-    /// Tokens of each text, or positions of each image.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
         (0..self.read.len()).map(|row| self.tokens(row))
     }
 
-    /// Answers of a model to these texts: one each, or one for each word that it sees.
+    /// Returns the number of predictions for these texts: one each, or one for each word in the model's input.
     pub(super) fn predictions(&self, rows: &[usize]) -> usize {
         let of_words = |tags: &Tags| rows.iter().flat_map(|&row| &tags.first[row]).flatten().count();
         self.tags.as_ref().map_or(rows.len(), of_words)
     }
 
-    /// These examples with their classes or values, or with the classes of their tokens.
+    /// Returns these examples as tensors with their classes or values, or with the classes of their tokens.
     pub(super) fn labelled_batch(&self, model: &Classifier, rows: &[usize]) -> Result<LabelledBatch, Error> {
         let inputs = self.read.batch(model, rows)?;
         let labels = match &self.tags {
@@ -109,7 +107,7 @@ impl Texts {
         Ok(LabelledBatch { inputs, labels: labels.to_device(model.options().1) })
     }
 
-    /// Classes of the tokens of these texts, `[batch, position]`.
+    /// Returns the classes of the tokens of these texts, `[batch, position]`.
     fn token_labels(&self, tags: &Tags, rows: &[usize], positions: i64) -> Tensor {
         let mut labels = vec![UNLABELLED; rows.len() * positions as usize];
         for (&row, of_text) in rows.iter().zip(labels.chunks_mut(positions as usize)) {
@@ -120,7 +118,7 @@ impl Texts {
         Tensor::from_slice(&labels).view([rows.len() as i64, positions])
     }
 
-    /// What is stored of a text, from a model's answer to it.
+    /// Returns what is stored for a text with this prediction.
     pub(super) fn outcome(&self, row: usize, answer: &Answer) -> Cells {
         match (answer, &self.tags) {
             (Answer::One(predicted), _) => self.answers[row].one().into_iter().chain([*predicted]).collect(),
@@ -136,7 +134,7 @@ impl Texts {
         }
     }
 
-    /// True if tags are scored by the entities that they mark, and mark none.
+    /// Returns true if tags are scored by entities and no text has any.
     pub(super) fn lack_entities(&self) -> bool {
         let marks_none = |tags: &Tags| tags.gold.iter().all(|gold| tags.metric.segment("", gold)[1] == 0);
         self.tags.as_ref().is_some_and(|tags| tags.metric == TextMetric::EntityF1 && marks_none(tags))
@@ -144,7 +142,7 @@ impl Texts {
 }
 
 impl Answer {
-    /// The class or the value of a text; `None` if its words have classes.
+    /// Returns the class or value of a text; `None` if its words have classes.
     pub(super) fn one(&self) -> Option<Cell> {
         match self {
             Self::One(cell) => Some(*cell),
@@ -153,13 +151,13 @@ impl Answer {
     }
 }
 
-/// What is stored of these texts; `logits`: `[batch, labels]`, or `[batch, position, labels]`.
+/// Returns what is stored for these texts; `logits`: `[batch, labels]` or `[batch, position, labels]`.
 pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result<Vec<Cells>, Error> {
     let outcome = |(&row, answer): (&usize, Answer)| texts.outcome(row, &answer);
     Ok(rows.iter().zip(predictions(logits)?).map(outcome).collect())
 }
 
-/// The class of the greatest logit in each row, or the one logit; `logits`: `[batch, labels]`, or `[batch, position, labels]`.
+/// Returns the class with the maximum logit, or the only logit, of each row; `logits`: `[batch, labels]` or `[batch, position, labels]`.
 ///
 /// # Errors
 /// If a logit is NaN or infinite.

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::subject_file::SubjectFile;
 use crate::train::{Load, TOKENIZER, Trained};
 
-/// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
+/// Decay rates and ε of AdamW: PyTorch's defaults, which BERT's own code uses too.
 pub(super) const BETAS: [f64; 2] = [0.9, 0.999];
 const EPSILON: f64 = 1e-8;
 
@@ -128,7 +128,7 @@ impl Trained for Classification {
     }
 }
 
-/// The reader of a model that is made for images; `None` if it is made for texts.
+/// Returns the image preprocessing of a new model; `None` if the model reads texts.
 fn of_images(spec: &ClassificationSpec) -> Option<Reader> {
     let model = spec.model.as_ref()?;
     let config = model.config(spec.tokenizer, (&spec.outputs(), spec.classified()), 1);

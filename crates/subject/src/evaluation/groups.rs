@@ -8,14 +8,14 @@ use training::{Progress, stop, workers};
 use super::plan::MOST_TOGETHER;
 use crate::error::Error;
 
-/// Head sets of several layers that are evaluated together.
+/// Maximum number of head sets with heads in several layers that are evaluated together.
 const OF_SEVERAL: usize = 6;
 
-/// Sets are finished together only if that takes no longer: as much is lost at the most when a run is killed, and so long may
-/// pass between a signal of a cluster and the end of the run.
+/// Head sets are finished together only if that takes no longer than this. It bounds the work that is lost when a run is killed, and the
+/// time between a signal from a cluster and the end of the run.
 const ROWS_WITHIN: Duration = Duration::from_secs(300);
 
-/// Neighbours in `sets` with the same `key`, up to `most` of them.
+/// Groups consecutive `sets` with equal `key`, up to `most` per group.
 pub(crate) fn neighbours<K: PartialEq + Copy>(
     sets: &[HeadSet],
     key: impl Fn(&HeadSet) -> K,
@@ -32,13 +32,12 @@ pub(crate) fn neighbours<K: PartialEq + Copy>(
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Neighbours in `sets` that first differ from the intact model in the same layer of a single stack: what they share lies
-/// below it.
+/// Groups consecutive `sets` whose lowest masked head is in the same layer of a single stack; the layers below are shared.
 pub(crate) fn by_lowest_layer(sets: &[HeadSet]) -> Vec<Range<usize>> {
     neighbours(sets, Layers::of, Layers::most_together)
 }
 
-/// Parts of groups, each of up to `most` neighbours.
+/// Splits groups into parts of at most `most` consecutive sets.
 pub(crate) fn rounds(groups: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
     let of_group = |group: &Range<usize>| {
         let end = group.end;
@@ -47,14 +46,14 @@ pub(crate) fn rounds(groups: &[Range<usize>], most: usize) -> Vec<Range<usize>> 
     groups.iter().flat_map(of_group).collect()
 }
 
-/// Sets of which each takes so long, that are finished together: whole batches of them.
+/// Returns how many head sets to finish together, a multiple of `per_batch`, if one takes `of_one`.
 pub(crate) fn most_together(of_one: Duration, per_batch: usize) -> usize {
-    // as many as there are, if that is infinite
+    // saturates if `of_one` is 0
     let most = (ROWS_WITHIN.as_secs_f64() / of_one.as_secs_f64()) as usize;
     (most / per_batch).max(1).saturating_mul(per_batch)
 }
 
-/// Number of layers that are computed for each head set, plus one for what precedes and follows them.
+/// Returns the number of layers to compute for each head set, plus one for the work before and after the layers.
 ///
 /// - `shares`: the layers below the lowest masked head are computed once for all sets
 pub(crate) fn computed_layers(sets: &[HeadSet], layers: usize, shares: bool) -> Vec<usize> {
@@ -62,8 +61,7 @@ pub(crate) fn computed_layers(sets: &[HeadSet], layers: usize, shares: bool) -> 
     sets.iter().map(|set| 1 + layers - if shares { lowest(set).min(layers) } else { 0 }).collect()
 }
 
-/// Work of an evaluation, from which the time that is left is estimated: a batch under a head set takes its tokens times the layers
-/// that are computed.
+/// Amount of work of an evaluation, for the estimate of the remaining time: tokens of a batch times computed layers, for each head set.
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
     /// Tokens of each batch.
@@ -73,7 +71,6 @@ pub(crate) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// All of it.
     pub(crate) fn total(&self) -> usize {
         self.tokens.iter().sum::<usize>() * self.layers.iter().sum::<usize>()
     }
@@ -86,11 +83,10 @@ impl Work<'_> {
 /// Layers in which a set has heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layers {
-    /// Nowhere: the intact model.
+    /// No head: the full model.
     None,
-    /// In this layer alone.
     One(usize),
-    /// In this one and some above.
+    /// In this layer and some above it.
     From(usize),
 }
 
@@ -104,7 +100,7 @@ impl Layers {
         }
     }
 
-    /// Sets with heads there that are evaluated together.
+    /// Returns how many head sets of this kind are evaluated together.
     fn most_together(self) -> usize {
         match self {
             Self::None => 1,
@@ -114,11 +110,11 @@ impl Layers {
     }
 }
 
-/// Evaluates each batch under the sets of each round, on one thread for each of `states`, and hands what is found of
-/// all segments under a set to `each`, with the set's place, in order.
+/// Evaluates each batch under the head sets of each round, with one thread per element of `states`. Calls `each` with the index of every
+/// head set and the results of all segments, in order.
 ///
-/// - `batches`: places of segments; each segment is in one batch
-/// - `job`: what is found of a batch's segments, in their order, under each set of a round
+/// - `batches`: indices of segments; each segment is in one batch
+/// - `job`: returns results of a batch's segments, in order, for each head set of a round
 pub(crate) fn evaluate<S: Send, T: Send>(
     (states, work): (&mut [S], &Work<'_>),
     rounds: &[Range<usize>],
@@ -128,7 +124,7 @@ pub(crate) fn evaluate<S: Send, T: Send>(
     mut each: impl FnMut(&mut Progress, usize, Vec<T>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let job = |state: &S, item: usize| job(state, &rounds[item / batches.len()], item % batches.len());
-    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each set of the round, with their places
+    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // for each head set of the round, with the segment indices
     workers::in_order(states, rounds.len() * batches.len(), job, |item, found| {
         let (round, batch) = (&rounds[item / batches.len()], item % batches.len());
         segments.resize_with(round.len(), Vec::new);
@@ -152,7 +148,7 @@ pub(crate) fn evaluate<S: Send, T: Send>(
 mod tests {
     use super::*;
 
-    /// Of segment `s` under set `n` is found `10 * n + s`, whatever the groups, the batches and the threads.
+    /// The result of segment `s` under set `n` is `10 * n + s`, for any groups, batches and threads.
     #[test]
     fn all_segments_of_a_set_come_in_order() {
         let batches = [vec![4, 0], vec![2], vec![3, 1]];
@@ -186,7 +182,7 @@ mod tests {
         assert_eq!(computed_layers(&sets, 4, false), [5; 4]);
     }
 
-    /// Of sets that take a minute each five are finished together, of those that take a second all, of slow ones each.
+    /// Sets that take a minute are finished five at a time, sets that take a second all at once, and slow sets one at a time.
     #[test]
     fn parts_of_a_group_are_so_small_that_rows_come_soon() {
         let sizes = |seconds: f64, per_batch| {
@@ -196,7 +192,7 @@ mod tests {
         assert_eq!(sizes(60.0, 1), [1, 5, 5, 2]);
         assert_eq!((sizes(1.0, 1), sizes(0.0, 1)), (vec![1, 12], vec![1, 12]));
         assert_eq!(sizes(900.0, 1), [1; 13]);
-        // two at once
+        // two sets per batch
         assert_eq!((sizes(60.0, 2), sizes(900.0, 2)), (vec![1, 4, 4, 4], vec![1, 2, 2, 2, 2, 2, 2]));
     }
 

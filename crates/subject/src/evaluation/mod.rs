@@ -1,4 +1,4 @@
-//! Many head sets over one split: what they share is computed once, by all threads, within a bound of memory.
+//! Evaluation of many head sets on one split. All threads share common computations, within a memory budget.
 mod groups;
 mod memory;
 mod plan;
@@ -18,23 +18,21 @@ use groups::{Work, computed_layers, most_together, rounds};
 pub(crate) use memory::{Layers, Need, Purpose};
 pub(crate) use plan::Plan;
 
-/// One evaluation of a split, as all threads see it.
+/// One evaluation of a split, shared by all threads.
 pub(crate) trait Scorer: Sync {
-    /// The model that scores.
     type Model: GatedModel;
 
-    /// Result of a segment.
     type Segment: Send;
 
-    /// True if only the layers from the lowest masked head on are computed again for each head set.
+    /// True if only the layers from the lowest masked head upwards are recomputed for each head set.
     const SHARES_LOWER_LAYERS: bool = true;
 
-    /// Neighbours in `sets` that are evaluated together, of which `most` are rows of one batch; the intact model alone.
+    /// Groups consecutive `sets` for joint evaluation; `most` of them fit into one batch. The full model is evaluated separately.
     fn groups(sets: &[HeadSet], _most: usize) -> Vec<Range<usize>> {
         groups::by_lowest_layer(sets)
     }
 
-    /// Results of the segments of a batch under each set, and the prefix for the next sets and this batch.
+    /// Returns results of a batch's segments under each set, and the prefix to reuse for this batch under the next sets.
     fn score(
         &self,
         models: &Models<Self::Model>,
@@ -48,32 +46,31 @@ pub(crate) trait Scorer: Sync {
     }
 }
 
-/// Results of each segment of a batch, in their order, under each of several head sets.
+/// For each head set, the results of a batch's segments in order.
 pub(crate) type BySet<S> = Vec<Vec<S>>;
 
 /// A batch under head sets that are evaluated together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
-    /// Places of its segments.
+    /// Indices of its segments.
     pub rows: &'a [usize],
     /// The masked heads.
     pub sets: &'a [HeadSet],
-    /// True if the kept heads of a layer are multiplied by heads / kept.
+    /// True if the remaining heads of a layer are multiplied by heads / remaining heads.
     pub rescale: bool,
-    /// What takes the place of masked heads, of one row or for each segment; nothing if absent.
+    /// Replacement of masked heads' outputs, one row or one per segment; absent to mask with zeros.
     pub replacement: Option<&'a Replacement>,
-    /// Sets that are rows of one batch.
+    /// Head sets whose rows form one batch.
     pub sets_per_batch: usize,
 }
 
-/// Head sets to be masked, and how.
 pub(crate) struct Masks<'a> {
     pub sets: &'a [HeadSet],
-    /// Multiplies the kept heads of a layer by heads / kept.
+    /// Multiplies the remaining heads of a layer by heads / remaining heads.
     pub rescale: bool,
 }
 
-/// Replacements of the contexts of these heads in these segments; nothing if `None`.
+/// Returns replacements of these heads' outputs in these segments; `None` to mask with zeros.
 pub(crate) type Replace<'a, M> =
     dyn Fn(&Models<M>, &[usize], &HeadSet) -> Result<Option<Replacement>, Error> + Sync + 'a;
 
@@ -86,10 +83,10 @@ pub(crate) fn no_replacement<M>(
     Ok(None)
 }
 
-/// A split, ready to be evaluated under any number of head sets.
+/// A split in batches, to be evaluated under any number of head sets.
 pub(crate) struct Batches {
     pub plan: Plan,
-    /// Prefix cache: results that the last head sets have left of each batch.
+    /// Prefix cache: for each batch, what the last head sets computed and later ones can reuse.
     prefixes: Vec<Mutex<Option<Trunk>>>,
 }
 
@@ -98,13 +95,11 @@ impl Batches {
         Self { prefixes: plan.batches.iter().map(|_| Mutex::new(None)).collect(), plan }
     }
 
-    /// Results of each segment under each set, handed to `each` with the set's place, in order.
+    /// Calls `each` with the index of each head set and its results for all segments, in order. The time for the first set (the full model,
+    /// unless already known) determines how many sets of a group are finished together.
     ///
-    /// The first set, which is the intact model unless that is known, says how long one takes, and so how many of a group are
-    /// finished together.
-    ///
-    /// - `models`: one for each thread
-    /// - `replace`: what takes the place of masked heads
+    /// - `models`: one per thread
+    /// - `replace`: returns the replacement of masked heads' outputs
     /// - `quiet`: show no progress
     pub(crate) fn run<C: Scorer>(
         &self,

@@ -1,41 +1,40 @@
-//! Batches of a split, and the threads that compute them, within the memory of the machine.
+//! Batches of a split and the threads that compute them, within the machine's memory.
 //!
-//! Batches have their full size unless the memory is too small. Then batches are cut, down to [`LEAST_TOKENS`]; before they get
-//! smaller there are fewer threads. The minimum is one segment on one thread. Numbers depend on batches in their last digits.
+//! If memory is short, batches are split down to [`LEAST_TOKENS`] first; then the number of threads is reduced. The minimum is one segment
+//! on one thread. The last digits of results depend on the batches.
 use corpus::batches::shortest_first;
 use tch::Device;
 use training::Machine;
 
 use super::memory::Need;
 
-/// Head sets that are evaluated together at the most. More would share more, but results are handed on, and rows written,
-/// only when all of them are there.
+/// Maximum number of head sets that are evaluated together. More sets would share more work, but results are written only when all sets of
+/// a group are finished.
 pub(crate) const MOST_TOGETHER: usize = 16;
 
-/// Each thread gets memory for a batch of this many tokens, padding included, or of [`LEAST_ROWS`] segments if these have fewer
+/// Memory per thread allows batches of at least this many tokens, padding included, or of [`LEAST_ROWS`] segments if these have fewer
 /// tokens: matrix products of smaller batches are slow.
 const LEAST_TOKENS: usize = 512;
 const LEAST_ROWS: usize = 16;
 
-/// Batches and threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Places of the segments of each batch.
+    /// Indices of the segments of each batch.
     pub batches: Vec<Vec<usize>>,
-    /// Threads with a model of their own.
+    /// Number of threads, each with its own model.
     pub workers: usize,
-    /// Head sets that are rows of one batch.
+    /// Head sets whose rows form one batch.
     pub sets_per_batch: usize,
-    /// True if results of the intact model are kept of each batch for later head sets.
+    /// True if results of the full model are cached for each batch and reused for later head sets.
     pub keeps_prefixes: bool,
     /// Tokens of each batch, padding included.
     pub tokens: Vec<usize>,
 }
 
 impl Plan {
-    /// A plan for segments of these lengths, in tokens.
+    /// Plans batches for segments of these lengths, in tokens.
     pub(crate) fn new(machine: &Machine, need: &Need<'_>, lengths: &[usize]) -> Self {
-        // The allocator keeps up to a quarter of what tensors take at one time, so that the process grows by more than they do.
+        // The allocator keeps up to a quarter more than tensors take at one time, so the process grows by more than the tensors do.
         let memory = machine.memory.beside(need.model_bytes) / 5 * 4;
         let longest = |batch: &[usize]| batch.iter().map(|&row| lengths[row]).max().unwrap_or(0);
         let padded = |batch: &Vec<usize>| batch.len() * longest(batch);
@@ -57,8 +56,8 @@ impl Plan {
         let batches: Vec<Vec<usize>> = whole.iter().flat_map(pieces).collect();
         let sets = |batch: &Vec<usize>| need.rows(longest(batch), room) / batch.len();
         let sets_per_batch = match machine.device {
-            Device::Cpu => 1, // whose caches one set fills
-            // A power of two, so that a little more or less memory changes nothing.
+            Device::Cpu => 1, // one head set fills the CPU caches
+            // A power of two, so that small changes in memory do not change the plan.
             _ => 1 << batches.iter().map(sets).min().unwrap_or(1).clamp(1, MOST_TOGETHER).ilog2(),
         };
         let tokens = batches.iter().map(padded).collect();
@@ -73,7 +72,7 @@ impl Need<'_> {
         usize::try_from(rows.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the bytes of the smallest piece that a batch of `rows` segments is cut into while there are several threads.
+    /// Returns the bytes of the smallest batch that `rows` segments are split into before the number of threads is reduced.
     fn least(&self, rows: usize, tokens: usize) -> u64 {
         let rows = rows.min(LEAST_ROWS).min(LEAST_TOKENS / tokens.max(1)).max(1);
         self.thread_bytes + rows as u64 * (self.segment)(tokens)
@@ -99,7 +98,7 @@ mod tests {
     use proptest::prelude::*;
     use training::Memory;
 
-    /// 400 bytes a token, and 1,000 for each of two threads.
+    /// 400 bytes per token, and 1,000 for each of two threads.
     fn need() -> Need<'static> {
         Need {
             batch_tokens: 2_000,
@@ -111,15 +110,15 @@ mod tests {
         }
     }
 
-    /// `memory`: for tensors, four fifths of what the machine has.
+    /// `memory`: for tensors, which may take four fifths of the machine's memory.
     fn plan(memory: u64, device: Device) -> Plan {
         let machine = Machine { memory: Memory::BesideModel(memory / 4 * 5), device, ..machine() };
         Plan::new(&machine, &need(), &[20; 1000])
     }
 
-    /// A batch of 100 segments takes 801,000 bytes on its thread, the smallest piece, of 16 segments, 129,000, and the prefix cache
-    /// 20,000. With less memory than two whole batches and the cache take, batches are cut into equal pieces; then the cache goes,
-    /// and then a thread. The minimum is single segments, however small the memory.
+    /// A batch of 100 segments takes 801,000 bytes on its thread, the smallest batch (16 segments) 129,000, the prefix cache 20,000. If two
+    /// full batches and the cache do not fit, batches are split into equal parts; then the cache is dropped, then a thread. The minimum is
+    /// single segments.
     #[test]
     fn batches_shrink_before_threads_go_and_nothing_is_refused() {
         for (memory, expected) in [
@@ -139,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Of a batch of 2,000 tokens and one of 400 only the former is cut.
+    /// Of batches with 2,000 and 400 tokens only the first is split.
     #[test]
     fn only_batches_that_do_not_fit_are_cut_and_either_end_comes_first() {
         let lengths: Vec<usize> = [vec![200; 10], vec![4; 100]].concat();
@@ -150,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Each of two threads needs 800,000 bytes for each set in addition to its own 1,000, and the prefix cache takes 20,000.
+    /// Each of two threads needs 1,000 bytes plus 800,000 per head set; the prefix cache takes 20,000.
     #[test]
     fn a_gpu_computes_several_sets_at_once() {
         let sets = |memory| plan(memory, Device::Cuda(0)).sets_per_batch;
@@ -159,8 +158,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each segment is in one batch, and if there is memory for the longest segment, all threads can compute any batches at
-        /// once. Where memory is ample, batches do not depend on the number of threads.
+        /// Each segment is in one batch. If the longest segment fits into memory, all threads can compute any batches at once. With ample
+        /// memory, batches do not depend on the number of threads.
         #[test]
         fn memory_stays_within_the_budget(
             lengths in prop::collection::vec(1_usize..300, 1..80), threads in 1_usize..20, memory in 1_000_u64..8_000_000,

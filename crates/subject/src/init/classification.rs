@@ -1,4 +1,4 @@
-//! Classifiers: columns of text and class, and the order of classes.
+//! Setups of classifiers: the columns of text and class, and the order of the classes.
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,16 +13,16 @@ use super::toml_text::{Because, TomlText, column, kind, list, path, quoted};
 use super::{Known, ask, roles};
 use crate::error::Error;
 
-/// Labels of rows without an answer, as benchmarks write them.
+/// Labels of rows without an answer in benchmarks.
 const NO_LABELS: [&str; 2] = ["-", "-1"];
 
-/// The metric of classes, with a line on others.
+/// Default metric for classes, with a remark on alternatives.
 const OF_CLASSES: (&str, &str) = ("accuracy", "f1 and matthews are alternatives");
 
-/// Distinct values up to which a column without a known name may be one of classes.
+/// Maximum number of distinct values in a class column that has no known name.
 const MOST_CLASSES: usize = 200;
 
-/// Describes a classifier; returns the classes if their order was assumed.
+/// Writes the setup of a classifier; returns the classes if their order was assumed.
 pub(super) fn describe(
     toml: &mut TomlText,
     model: &InitialModel,
@@ -63,7 +63,7 @@ pub(super) fn describe(
     write(toml, (model, classes), (order, format), metrics, &splits)
 }
 
-/// Describes a classifier of images, whose folders have the names of the classes.
+/// Writes the setup of an image classifier, whose folders are named after the classes.
 fn of_images(
     toml: &mut TomlText,
     model: &InitialModel,
@@ -80,7 +80,7 @@ fn of_images(
     write(toml, (model, classes), (order, None), OF_CLASSES, splits)
 }
 
-/// Writes what was found; returns the classes if their order was assumed.
+/// Writes the entries; returns the classes if their order was assumed.
 fn write(
     toml: &mut TomlText,
     (model, classes): (&InitialModel, &Classes),
@@ -103,7 +103,7 @@ fn write(
     Ok(order.filter(|order| order.is_assumed).map(|order| order.labels))
 }
 
-/// Splits, and a metric that is assumed, with a line on others.
+/// Writes the splits and an assumed metric, with a remark on alternatives.
 pub(super) fn finish(
     toml: &mut TomlText,
     (metric, others): (&str, &str),
@@ -124,13 +124,13 @@ pub(super) fn finish(
     Ok(())
 }
 
-/// The only file of a split.
+/// Returns the only file of a split.
 pub(super) fn one(files: &[DataFile]) -> Result<&DataFile, Error> {
     let [file] = files else { return Err(several(files, "name each by --test, --train or --dev")) };
     Ok(file)
 }
 
-/// True for a folder that is no table.
+/// Returns true for a folder that is not a table.
 fn holds_images(path: &Path) -> bool {
     path.is_dir() && tables::kind_of(path).is_none()
 }
@@ -140,14 +140,14 @@ fn read(file: &DataFile, known: &Known) -> Result<Table, Error> {
     known.table(&file.path, rows)
 }
 
-/// True if a table has no classes, as test sets of benchmarks have none.
+/// Returns true if a table has no classes, as in test sets of benchmarks.
 fn is_unlabelled(table: &Table, classes: &Classes, known: &Known) -> bool {
     let named = known.label.as_ref().and_then(|name| roles::named(table, name));
     let label = named.or_else(|| label(table, classes));
     label.is_none_or(|label| label.values().iter().all(|value| NO_LABELS.contains(value)))
 }
 
-/// Values that mean that there is no answer: `-`, and -1 if there would be too many classes with it.
+/// Returns values that mean "no answer": `-`, and -1 if the model would otherwise lack a class.
 fn skipped(values: &BTreeSet<&str>, classes: &Classes) -> Vec<&'static str> {
     let is_too_many = classes.count().is_some_and(|count| values.len() > count);
     let are_numbers = *classes == Classes::Value;
@@ -157,7 +157,7 @@ fn skipped(values: &BTreeSet<&str>, classes: &Classes) -> Vec<&'static str> {
     NO_LABELS.into_iter().filter(is_none).collect()
 }
 
-/// The recipe of Devlin et al. (2019), Appendix A.3.
+/// Writes the recipe of Devlin et al. (2019), Appendix A.3.
 fn fine_tuning(toml: &mut TomlText, splits: &Splits) -> Result<(), Error> {
     for split in ["train", "dev"] {
         if !splits.files.contains_key(split) {
@@ -183,7 +183,6 @@ fn not_a_table(file: &Path) -> Error {
     Error::Invalid(format!("`{}` is not a supported table: {allowed}", file.display()))
 }
 
-/// The columns of a table that a classifier reads.
 struct Columns<'a> {
     text: &'a TableColumn,
     pair: Option<&'a TableColumn>,
@@ -220,7 +219,6 @@ impl<'a> Columns<'a> {
         Ok(Self { text, pair, label, because })
     }
 
-    /// The columns of the text and of the second text.
     fn texts(
         table: &'a Table,
         file: &Path,
@@ -254,7 +252,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// `data.format`, as TOML writes it.
+    /// Returns `data.format` in TOML.
     fn format(&self, table: &Table, skipped: &[&str]) -> String {
         let mut entries = vec![format!("kind = {}", kind(table.kind))];
         if !table.has_header {
@@ -270,7 +268,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The column of classes: by its name, or by the model's classes in it.
+/// Returns the column of classes, found by its name or by the model's classes in it.
 fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
     let fits = |column: &&TableColumn| {
         let values = column.values();
@@ -293,18 +291,17 @@ fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
     named().find(fits).or_else(|| named().find(is_short)).or_else(by_content).or_else(|| named().next())
 }
 
-/// Index of a name among those of the model, ignoring case.
+/// Returns the index of a class name, ignoring case.
 fn place(names: &[String], value: &str) -> Option<usize> {
     names.iter().position(|name| name.eq_ignore_ascii_case(value))
 }
 
-/// True if a value is the number of one of so many classes.
+/// Returns true if a value is a class number below `count`.
 pub(super) fn number(count: usize, value: &str) -> bool {
     value.parse().is_ok_and(|number: usize| number < count)
 }
 
 impl Classes {
-    /// Returns true if the model has a class of this name, ignoring case.
     fn names(&self, value: &str) -> bool {
         matches!(self, Self::Named(names) if place(names, value).is_some())
     }
@@ -333,7 +330,7 @@ struct Order {
 }
 
 impl Order {
-    /// Writes the classes of the model, and what the data call them.
+    /// Writes the model's classes and their names in the data.
     fn write(&self, toml: &mut TomlText, classes: &Classes) {
         match classes {
             Classes::Named(names) if *names != self.labels => {
@@ -347,7 +344,7 @@ impl Order {
         }
     }
 
-    /// `None` if the outputs have no classes.
+    /// Returns `None` if the outputs have no classes.
     fn find(
         classes: &Classes,
         values: &BTreeSet<&str>,
@@ -401,7 +398,6 @@ impl Order {
     }
 }
 
-/// Refuses values of a column that cannot be the classes of a model.
 fn check_count(
     classes: &Classes,
     values: &BTreeSet<&str>,
@@ -437,7 +433,7 @@ fn check_count(
 mod tests {
     use super::*;
 
-    /// -1 is a class of sentiment in three classes, and no answer where there are two.
+    /// -1 is a class of a model with three classes, and a missing answer for a model with two.
     #[test]
     fn minus_one_is_no_answer_only_where_there_would_be_too_many_classes() {
         let names = |count: usize| Classes::Named((0..count).map(|class| format!("class {class}")).collect());

@@ -1,4 +1,4 @@
-//! Files of data, and the splits that they are.
+//! Data files and the splits that they belong to.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,55 +9,50 @@ use super::toml_text::Because;
 use super::{ask, shown};
 use crate::error::{Error, quoted};
 
-/// Files as they are named on the command line.
+/// Files given on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileArgs {
     /// Files, or folders of files.
     pub files: Vec<PathBuf>,
-    /// Files of splits that were named.
+    /// Files whose split was given.
     pub named: BTreeMap<&'static str, Vec<PathBuf>>,
 }
 
-/// Splits, and words of file names that mean them.
+/// Splits, and words in file names that indicate them.
 const SPLITS: [(&str, &[&str]); 3] = [
     ("train", &["train", "training"]),
     ("dev", &["dev", "val", "valid", "validation", "eval"]),
     ("test", &["test", "testing"]),
 ];
 
-/// A file of data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// The path as the setup has it.
+    /// The path as written in the setup.
     pub shown: PathBuf,
 }
 
 impl DataFile {
-    /// The last part of its path.
     pub(super) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
-/// Endings and beginnings of files in folders of data that are no data.
+/// Endings and beginnings of names of files that contain no data.
 const NO_DATA: [&str; 2] = [
     ".md .py .yaml .yml .cff .lock .sh _info.json _infos.json _dict.json state.json",
     "readme license changelog",
 ];
 
-/// The files of each split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splits {
-    /// Files by split, in the order in which they were named.
+    /// Files by split, in the order given.
     pub files: BTreeMap<&'static str, Vec<DataFile>>,
-    /// Why the test set is one, if that was assumed.
+    /// Reason for the choice of the test set, if it was assumed.
     pub assumed_test: Option<String>,
 }
 
 impl Splits {
-    /// Assigns files to splits by their names.
     pub(super) fn find(args: &FileArgs, machine: &Machine) -> Result<Self, Error> {
         let mut files: BTreeMap<&'static str, Vec<DataFile>> = BTreeMap::new();
         for (&split, paths) in &args.named {
@@ -77,7 +72,7 @@ impl Splits {
         Self { files, assumed_test: None }.with_test(others)
     }
 
-    /// The test split: the development set or else files without a split of their own, where there is no test set.
+    /// Adds a test split if it is missing: the development set, or else files that match no split.
     fn with_test(mut self, others: Vec<DataFile>) -> Result<Self, Error> {
         if self.files.contains_key("test") {
             return Ok(self);
@@ -102,7 +97,7 @@ impl Splits {
         Ok(self)
     }
 
-    /// Scores the development set.
+    /// Uses the development set as the test set.
     pub(super) fn dev_becomes_test(&mut self, why: &str) {
         if let Some(dev) = self.files.remove("dev") {
             self.files.insert("test", dev);
@@ -110,7 +105,7 @@ impl Splits {
         }
     }
 
-    /// The origin of the entry of a split.
+    /// Returns the reason for a split's entry.
     pub(super) fn because(&self, split: &str) -> Because {
         match &self.assumed_test {
             Some(why) if split == "test" => Because::Assumed(why.clone()),
@@ -118,26 +113,24 @@ impl Splits {
         }
     }
 
-    /// The files of the test split.
     pub(super) fn test(&self) -> &[DataFile] {
         self.files.get("test").map_or(&[], Vec::as_slice)
     }
 
-    /// True if there is a split to rank heads on.
+    /// Returns true if heads can be ranked on a training split.
     pub(super) fn has_train(&self) -> bool {
         self.files.contains_key("train")
     }
 }
 
-/// Refuses several files where a split must be one file, or one pair of files.
+/// Returns the error for several files where a split must be one file, or one pair of files.
 pub(super) fn several(files: &[DataFile], option: &str) -> Error {
     let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
     ask(format!("several files for one split: {}", quoted(&names)), option)
 }
 
-/// A file, or the files of a folder, in alphabetical order; hidden ones do not count. Folders with images by class, and those
-/// of `save_to_disk`, count as files.
-/// Looks in the data folder too.
+/// Returns a file, or the files in a folder in alphabetical order without hidden files. Image folders by class and folders made by
+/// `save_to_disk` count as single files. Paths may be relative to the data folder.
 fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     let in_data = machine.data.join(path);
     let Some(path) = [path, &in_data].into_iter().find(|path| path.exists()) else {
@@ -165,7 +158,7 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     paths.into_iter().map(file).collect()
 }
 
-/// False for hidden files, and for files that describe data.
+/// Returns false for hidden files and for files that describe data.
 fn is_data(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let [endings, beginnings] = NO_DATA;
@@ -174,7 +167,7 @@ fn is_data(path: &Path) -> bool {
         && !beginnings.split(' ').any(|beginning| name.starts_with(beginning))
 }
 
-/// The split that the name of a file means; the whole path is not asked, since folders have names of data sets.
+/// Returns the split that a file name indicates. Folder names are ignored, since they are often names of data sets.
 fn split_of(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphabetic()).collect();

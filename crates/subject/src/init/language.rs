@@ -1,4 +1,4 @@
-//! Language models: texts, or minimal pairs.
+//! Setups of language models, scored on texts or minimal pairs.
 use corpus::tables::{self, Table};
 
 use super::files::{DataFile, Splits};
@@ -7,16 +7,15 @@ use super::toml_text::{self, Because, TomlText, kind, path, quoted};
 use super::{Known, ask, roles};
 use crate::error::Error;
 
-/// Maximum tokens of a window in a new setup: attention to more takes long on a CPU.
+/// Maximum window of a new setup, in tokens: longer windows are slow on a CPU.
 const LONGEST_WINDOW: u64 = 1024;
 
-/// Texts of more bytes than this, on average, are scored in blocks.
+/// Mean bytes per text above which texts are scored in blocks.
 const LONG_TEXT: usize = 1024;
 
-/// Names of the columns of minimal pairs, the acceptable sentence first.
+/// Column names of minimal pairs, the acceptable sentence first.
 const MINIMAL_PAIRS: &[[&str; 2]] = &[["sentence_good", "sentence_bad"], ["good", "bad"]];
 
-/// Describes a language model.
 pub(super) fn describe(
     toml: &mut TomlText,
     model: &InitialModel,
@@ -52,7 +51,7 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// The entry that describes the texts of a file.
+/// Returns the entry that describes the texts in a file.
 fn format(file: &DataFile, known: &Known) -> Result<(&'static str, String, Because), Error> {
     let Some(rows) = tables::kind_of(&file.path) else {
         let text = corpus::tables::read_text(&file.path)?;

@@ -1,4 +1,4 @@
-//! Setups for models and data that nobody has described yet: entries are found in their files, or assumed and marked as such.
+//! New setups for models and data. Entries are found in the files, or assumed and marked as assumptions.
 mod classification;
 mod files;
 mod language;
@@ -22,10 +22,10 @@ pub use model::InitialModel;
 use model::Task;
 use toml_text::TomlText;
 
-/// What is known beforehand.
+/// Options from the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// Files and folders of data, and the split of each where it was named.
+    /// Files and folders of data, with their splits if given.
     pub files: FileArgs,
     /// Column of the text, or of the first of two.
     pub text: Option<String>,
@@ -35,7 +35,7 @@ pub struct Known {
     pub label: Option<String>,
     /// Classes in the order of the model's outputs, as the data spell them.
     pub labels: Option<Vec<String>>,
-    /// Why the classes are in this order, if it was chosen by the score.
+    /// Reason for the order of the classes, if it was chosen by the score.
     pub order_by_score: Option<String>,
     /// Column, or ending of line-parallel files, of the source.
     pub source: Option<String>,
@@ -50,36 +50,35 @@ pub struct Known {
 }
 
 impl Known {
-    /// Columns that are given by number have no names.
+    /// Assumes no header if a column is given by number.
     fn header(&self) -> Header {
         let columns = [&self.text, &self.pair, &self.label, &self.source, &self.target];
         let is_number = |column: &String| column.parse::<usize>().is_ok();
         if columns.into_iter().flatten().any(is_number) { Header::Absent } else { Header::Likely }
     }
 
-    /// Reads a table.
     fn table(&self, path: &Path, kind: RowKind) -> Result<Table, Error> {
         Ok(tables::read(path, kind, self.header())?)
     }
 }
 
-/// The text of a setup.
+/// A new setup file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// TOML, with a comment on each entry.
+    /// TOML with a comment on each entry.
     pub text: String,
-    /// What was assumed, in one line each.
+    /// Assumptions, one line each.
     pub assumed: Vec<String>,
     /// Classes whose order was assumed.
     pub unordered: Option<Vec<String>>,
 }
 
-/// Describes a model and its data.
+/// Writes the setup for a model and its data.
 ///
-/// - `command`: the command that asks for it, for the first line
+/// - `command`: the command that was run, for the first line
 ///
 /// # Errors
-/// If a file is missing or at fault, or something can neither be found nor assumed: the message says which option gives it.
+/// If something can be neither found nor assumed; the message names the option that sets it.
 pub fn describe(
     command: &str,
     model: &InitialModel,
@@ -101,12 +100,12 @@ pub fn describe(
     Ok(Draft { text, assumed, unordered })
 }
 
-/// A request for what cannot be found: what, and the option that gives it.
+/// Returns the error for missing information: what is missing, and the option that gives it.
 fn ask(what: impl std::fmt::Display, option: &str) -> Error {
     Error::Invalid(format!("{what}: {option}"))
 }
 
-/// Paths as the setup has them: relative to the data folder if they are in it.
+/// Returns a path for the setup, relative to the data folder if inside.
 fn shown(path: &Path, machine: &Machine) -> Result<PathBuf, Error> {
     let whole = path.canonicalize().map_err(|source| Error::read(path, source))?;
     let data = machine.data.canonicalize().unwrap_or_else(|_| machine.data.clone());

@@ -1,4 +1,4 @@
-//! What the folder of a model tells.
+//! Information from a model's folder.
 use std::path::{Path, PathBuf};
 
 use core_masking::classifier::Classified;
@@ -12,7 +12,7 @@ use super::shown;
 use crate::checkpoint::CheckpointSpec;
 use crate::error::Error;
 
-/// A model that is there already.
+/// A model that exists already.
 #[derive(Debug, Clone)]
 pub struct InitialModel {
     /// Its name in the setup: `hub:owner/name`, or a folder.
@@ -26,7 +26,6 @@ pub struct InitialModel {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Classification(Classes),
-    /// Classification of tokens.
     Tagging(Classes),
     LanguageModelling,
     Translation,
@@ -37,19 +36,19 @@ pub(super) enum Task {
 pub(super) enum Classes {
     /// Names of the classes, in the order of the outputs.
     Named(Vec<String>),
-    /// Classes that transformers has numbered, `LABEL_0`, for want of names.
+    /// Numbered classes such as `LABEL_0`, which transformers uses if names are missing.
     Numbered(usize),
-    /// One output: a number.
+    /// One number.
     Value,
-    /// The classes of the data: the model is yet to be fine-tuned.
+    /// The classes in the data, for a model that is not fine-tuned yet.
     OfData,
 }
 
 impl InitialModel {
-    /// Finds a model: a folder, here or in the data folder, or `hub:owner/name`, which is fetched.
+    /// Finds a model: a folder, possibly in the data folder, or `hub:owner/name`, which is fetched.
     ///
     /// # Errors
-    /// If it cannot be found, or its folder has no configuration or no weights.
+    /// If the model cannot be found, or its folder has no configuration or no weights.
     pub fn find(model: &str, machine: &Machine) -> Result<Self, Error> {
         let (from, folder) = if model.starts_with(PREFIX) {
             (model.to_owned(), CheckpointSpec::named(model).find(machine)?.folder.clone())
@@ -72,28 +71,27 @@ impl InitialModel {
         Ok(Self { from, folder, config })
     }
 
-    /// An entry of `config.json`.
     pub(super) fn entry(&self, key: &str) -> &Value {
         &self.config[key]
     }
 
-    /// The family, such as `bert`.
+    /// Returns the family, such as `bert`.
     pub(super) fn family(&self) -> &str {
         self.config["model_type"].as_str().unwrap_or_default()
     }
 
-    /// The class that transformers loads it into, or the family.
+    /// Returns the class name in transformers, or the family if absent.
     pub(super) fn class(&self) -> &str {
         self.config["architectures"][0].as_str().unwrap_or_else(|| self.family())
     }
 
-    /// A few words for people: the class, and the last part of the name.
+    /// Returns a short description: the class and the last part of the name.
     pub(super) fn title(&self) -> String {
         let name = self.from.rsplit('/').next().unwrap_or_default();
         format!("{} {}", self.class(), name.trim_start_matches(PREFIX))
     }
 
-    /// Codes of the languages of source and target, as the tokenizer's settings or the model's name give them.
+    /// Returns the source and target language codes from the tokenizer's settings or the model's name.
     pub(super) fn languages(&self) -> Option<[String; 2]> {
         let text = std::fs::read_to_string(self.folder.join("tokenizer_config.json")).unwrap_or_default();
         let settings: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -109,9 +107,9 @@ impl InitialModel {
         }
     }
 
-    /// The task that its class, or else its family, is for.
+    /// Returns the task of the model's class, or else of its family.
     ///
-    /// - `fine_tune`: a model without a classification head gets one
+    /// - `fine_tune`: whether a model without a classification head gets one
     pub(super) fn task(&self, fine_tune: bool) -> Result<Task, Error> {
         let (class, family) = (self.class(), self.family());
         let classified = [Classified::Texts, Classified::Tokens, Classified::Images]

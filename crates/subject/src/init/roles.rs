@@ -1,4 +1,4 @@
-//! Columns of tables, by their names and by what they contain.
+//! Columns of tables, found by name or content.
 use std::path::Path;
 
 use corpus::tables::{Table, TableColumn};
@@ -6,15 +6,15 @@ use corpus::tables::{Table, TableColumn};
 use super::ask;
 use crate::error::Error;
 
-/// Names that columns of texts have, the most telling first.
+/// Common names of text columns, the most specific first.
 pub(super) const TEXTS: &str =
     "text sentence review content document comment tweet body utterance message title";
 
-/// Names that columns of classes have.
+/// Common names of class columns.
 pub(super) const LABELS: &str = "label labels gold_label class category sentiment target verdict intent topic emotion \
     stance score rating stars";
 
-/// Names that the columns of two texts have.
+/// Common names of the columns of text pairs.
 pub(super) const PAIRS: &[[&str; 2]] = &[
     ["premise", "hypothesis"],
     ["sentence1", "sentence2"],
@@ -27,7 +27,7 @@ pub(super) const PAIRS: &[[&str; 2]] = &[
     ["#1 string", "#2 string"],
 ];
 
-/// Names of the columns of a long text and its summary.
+/// Common names of the columns of long texts and summaries.
 pub(super) const SUMMARIES: &[[&str; 2]] = &[
     ["article", "highlights"],
     ["document", "summary"],
@@ -39,15 +39,14 @@ pub(super) const SUMMARIES: &[[&str; 2]] = &[
     ["src", "tgt"],
 ];
 
-/// Words in a cell, on average, from which a column is one of texts.
+/// Minimum mean number of words per cell in a text column.
 const WORDS: f64 = 2.0;
 
-/// The column with a name, ignoring case.
+/// Returns the column with this name, ignoring case.
 pub(super) fn named<'a>(table: &'a Table, name: &str) -> Option<&'a TableColumn> {
     table.columns.iter().find(|column| column.name().eq_ignore_ascii_case(name))
 }
 
-/// The column that an option names.
 pub(super) fn told<'a>(table: &'a Table, file: &Path, name: &str) -> Result<&'a TableColumn, Error> {
     table.columns.iter().find(|column| column.name() == name).ok_or_else(|| {
         let known: Vec<String> = table.columns.iter().map(TableColumn::name).collect();
@@ -60,23 +59,22 @@ pub(super) fn told<'a>(table: &'a Table, file: &Path, name: &str) -> Result<&'a 
     })
 }
 
-/// The first column that has one of these names.
+/// Returns the first column that has one of these names.
 pub(super) fn by_name<'a>(table: &'a Table, names: &str) -> Option<&'a TableColumn> {
     names.split(' ').find_map(|name| named(table, name))
 }
 
-/// The first two columns that have one of these pairs of names.
+/// Returns the first two columns whose names are one of these pairs.
 pub(super) fn pair_by_name<'a>(table: &'a Table, names: &[[&str; 2]]) -> Option<[&'a TableColumn; 2]> {
     names.iter().find_map(|[first, second]| Some([named(table, first)?, named(table, second)?]))
 }
 
-/// Columns of texts, without these.
 pub(super) fn texts<'a>(table: &'a Table, without: &[&TableColumn]) -> Vec<&'a TableColumn> {
     let is_text = |column: &&TableColumn| column.words() >= WORDS && !without.contains(column);
     table.columns.iter().filter(is_text).collect()
 }
 
-/// A request to name a column.
+/// Returns the error that asks for a column.
 pub(super) fn which(table: &Table, file: &Path, what: &str, option: &str) -> Error {
     let known: Vec<String> = table.columns.iter().map(TableColumn::name).collect();
     ask(format!("`{}` has {}, and {what}", file.display(), columns(&known)), option)

@@ -1,4 +1,4 @@
-//! Classifiers of tokens: columns or lists of words and of their tags.
+//! Setups of token classifiers: columns or lists of words and tags.
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -14,10 +14,9 @@ use super::toml_text::{self, Because, TomlText, column, list, quoted};
 use super::{Known, ask};
 use crate::error::Error;
 
-/// Fields that usually list words, and those that list tags.
+/// Common names of word lists and of tag lists.
 const LISTS: [&[&str]; 2] = [&["tokens", "words"], &["ner_tags", "tags", "labels", "pos_tags", "chunk_tags"]];
 
-/// Describes a classifier of tokens.
 pub(super) fn describe(
     toml: &mut TomlText,
     model: &InitialModel,
@@ -64,7 +63,7 @@ pub(super) fn describe(
     finish(toml, (metric, &format!("{other} is the alternative")), splits)
 }
 
-/// The tags, in the order of the model's outputs.
+/// Returns the tags in the order of the model's outputs.
 fn labels<'a>(classes: &'a Classes, known: &'a Known) -> Result<&'a [String], Error> {
     match (&known.labels, classes) {
         (Some(labels), _) | (None, Classes::Named(labels)) => Ok(labels),
@@ -75,7 +74,6 @@ fn labels<'a>(classes: &'a Classes, known: &'a Known) -> Result<&'a [String], Er
     }
 }
 
-/// The columns of words and of tags.
 fn format(path: &Path, known: &Known, labels: &[String]) -> Result<(Format, Because), Error> {
     let told = known.text.as_deref().zip(known.label.as_deref());
     let of_fields = match tables::kind_of(path) {
@@ -105,7 +103,7 @@ fn columns(words: usize, tags: usize) -> Format {
     entry(FileKind::Conll, Column::Number(words), Column::Number(tags))
 }
 
-/// Fields that are named, or have usual names in the first row.
+/// Uses the fields that were given, or those with common names in the first row.
 fn of_lists(path: &Path, kind: FileKind, told: Option<(&str, &str)>) -> Result<(Format, Because), Error> {
     let fields = tables::fields(path)?;
     let is_there = |name: &&&str| fields.iter().any(|field| field == **name);
@@ -120,7 +118,7 @@ fn of_lists(path: &Path, kind: FileKind, told: Option<(&str, &str)>) -> Result<(
     Ok((entry(kind, words, tags), because))
 }
 
-/// The first column, or the second after numbers, and the last one that has the model's tags.
+/// Uses the first column for words (the second if the first contains numbers) and the last one with the model's tags.
 fn of_columns(path: &Path, text: &str, labels: &[String]) -> Result<(Format, Because), Error> {
     let has_tabs = text.contains('\t');
     let cells =

@@ -7,7 +7,7 @@ use toml::Value;
 use super::files::DataFile;
 use super::model::InitialModel;
 
-/// The text of a setup that grows entry by entry.
+/// A setup file that is written entry by entry.
 #[derive(Debug)]
 pub(super) struct TomlText {
     lines: Vec<String>,
@@ -19,14 +19,14 @@ pub(super) struct TomlText {
 pub(super) enum Because {
     /// Read from a file.
     Found(String),
-    /// A guess, which the reader should check.
+    /// Assumed; the reader should check it.
     Assumed(String),
     /// Given on the command line.
     Told,
 }
 
 impl TomlText {
-    /// Begins with the command that asks for the setup.
+    /// Writes the first line, which names the command.
     pub(super) fn new(command: &str) -> Self {
         let intro = format!(
             "# Written by `{command}`. Comments say what was found in files, and what was assumed: check that."
@@ -42,17 +42,15 @@ impl TomlText {
         self.entry("from", model.from.as_str(), Because::Told);
     }
 
-    /// Begins a section.
     pub(super) fn section(&mut self, name: &str) {
         self.lines.extend([String::new(), format!("[{name}]")]);
     }
 
-    /// Adds an entry.
     pub(super) fn entry(&mut self, key: &str, value: impl Into<Value>, because: Because) {
         self.raw(key, &value.into().to_string(), because);
     }
 
-    /// Adds an entry whose value is TOML already.
+    /// Adds an entry whose value is given in TOML.
     pub(super) fn raw(&mut self, key: &str, value: &str, because: Because) {
         let comment = match because {
             Because::Found(what) => format!("   # found: {what}"),
@@ -65,30 +63,29 @@ impl TomlText {
         self.lines.push(format!("{key} = {value}{comment}"));
     }
 
-    /// Adds the split that heads are ranked on where there is no training set.
+    /// Measures importance on the test split, because the training set is missing.
     pub(super) fn estimate_on_test(&mut self) {
         let why = "no training set: heads are ranked on the test set, which flatters the ranking";
         self.raw("estimate", "\"test\"", Because::Assumed(why.to_owned()));
     }
 
-    /// The text, and what was assumed.
     pub(super) fn finish(self) -> (String, Vec<String>) {
         (self.lines.join("\n") + "\n", self.assumed)
     }
 }
 
-/// A list of texts.
+/// Returns a list of strings in TOML.
 pub(super) fn list(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     format!("[{}]", quoted.join(", "))
 }
 
-/// A text as TOML writes it.
+/// Returns a string in TOML.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A column as TOML writes it.
+/// Returns a column in TOML.
 pub(super) fn column(column: &Column) -> String {
     match column {
         Column::Name(name) => quoted(name),
@@ -96,12 +93,12 @@ pub(super) fn column(column: &Column) -> String {
     }
 }
 
-/// A kind of rows as TOML writes it.
+/// Returns a row format in TOML.
 pub(super) fn kind(kind: RowKind) -> String {
     serde_json::json!(kind).to_string()
 }
 
-/// A path as TOML writes it.
+/// Returns a path in TOML.
 pub(super) fn path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }

@@ -1,4 +1,4 @@
-//! Translators, and other models that make a text of a text: source and target, prefix, languages.
+//! Setups of translators and summarisers: source and target, prefix, languages.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,32 +12,31 @@ use super::{Known, ask, roles};
 use crate::error::Error;
 use crate::translation::prefixes;
 
-/// Targets of fewer words than this share of the source's are summaries.
+/// Targets with fewer words than this share of the source's words are summaries.
 const SUMMARY: f64 = 0.5;
 
-/// English names of languages, as the prefixes of T5 have them, by their codes.
+/// Language codes and English names, as in the prefixes of T5.
 const LANGUAGES: [(&str, &str); 4] =
     [("en", "English"), ("de", "German"), ("fr", "French"), ("ro", "Romanian")];
 
-/// Two-letter codes of languages, each with that of three letters with which NLLB's begin.
+/// Two-letter language codes, each with the three-letter code that NLLB's codes begin with.
 const CODES: &str = "ar arb, cs ces, da dan, de deu, en eng, es spa, fi fin, fr fra, hi hin, it ita, \
     ja jpn, ko kor, nl nld, pl pol, pt por, ro ron, ru rus, sv swe, tr tur, zh zho";
 
-/// Families whose tokenizers need codes of languages.
+/// Families whose tokenizers need language codes.
 const WITH_CODES: [&str; 2] = ["mbart", "m2m_100"];
 
 /// Source and target of a split.
 struct Sides {
-    /// Entries of the split, as TOML writes them.
+    /// Entry of the split, in TOML.
     entry: String,
-    /// What the sides are called: endings of files, or columns.
+    /// Names of the sides: file endings or columns.
     names: [String; 2],
     because: Because,
-    /// Mean number of words of a source, and of a target.
+    /// Mean number of words per source and per target.
     words: [f64; 2],
 }
 
-/// Describes a translator, or a model that summarises.
 pub(super) fn describe(
     toml: &mut TomlText,
     model: &InitialModel,
@@ -79,7 +78,7 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Adds source and target in the model's direction, if the data have its languages and the command gave none.
+/// Sets source and target in the model's direction, if the data have its languages and the command sets neither.
 fn in_direction(model: &InitialModel, known: &Known, files: &[DataFile]) -> Result<Known, Error> {
     let mut known = known.clone();
     let (None, None, Some(languages)) = (&known.source, &known.target, model.languages()) else {
@@ -144,7 +143,7 @@ fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
     }
 }
 
-/// The ending of a file's name, without `.gz` and `.zst`.
+/// Returns the ending of a file name without `.gz` and `.zst`.
 fn ending(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     name.trim_end_matches(".gz").trim_end_matches(".zst").rsplit('.').next().unwrap_or_default().to_owned()
@@ -203,7 +202,7 @@ fn of_table(file: &DataFile, table: &Table, known: &Known) -> Result<Sides, Erro
     })
 }
 
-/// The text that sources begin with; `None` if the model knows none.
+/// Returns the text to put before each source; `None` if the model has no prefixes.
 fn prefix(
     model: &InitialModel,
     known: &Known,
@@ -237,7 +236,7 @@ fn prefix(
     }
 }
 
-/// Codes of the languages; `None` if the tokenizer has no codes.
+/// Returns the language codes; `None` if the tokenizer has none.
 fn languages(
     model: &InitialModel,
     known: &Known,
@@ -260,7 +259,7 @@ fn languages(
     Err(ask(what, "--languages SOURCE,TARGET names them"))
 }
 
-/// The code of a language among those of a tokenizer.
+/// Returns the tokenizer's code for a language.
 fn code(codes: &[String], language: &str) -> Option<String> {
     let language = language.to_lowercase();
     let mut pairs = CODES.split(", ").filter_map(|pair| pair.split_once(' '));
@@ -273,7 +272,7 @@ fn code(codes: &[String], language: &str) -> Option<String> {
     codes.iter().find(is_of).cloned()
 }
 
-/// Codes of languages that a tokenizer lists, in alphabetical order.
+/// Returns the language codes in the tokenizer, in alphabetical order.
 fn codes(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join("tokenizer.json")).unwrap_or_default();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();

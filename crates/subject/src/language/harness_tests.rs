@@ -1,4 +1,4 @@
-//! Log-probabilities and accuracies of lm-evaluation-harness, for tasks as its package has them: `make.py` next to the fixture.
+//! Log-probabilities and accuracies compared with lm-evaluation-harness, for tasks in its package: `make.py` next to the fixture.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ struct Found {
 }
 
 impl Model {
-    /// The model, whose weights `make.py` describes.
+    /// Builds the model with the weights that `make.py` defines.
     fn load(&self, folder: &Path) -> LanguageModel {
         let tensor = |(place, (name, shape)): (usize, &(String, Vec<i64>))| {
             let added = if shape.len() == 1 && name.ends_with("weight") { 1.0 } else { 0.0 };
@@ -64,7 +64,7 @@ impl Model {
 }
 
 impl Task {
-    /// The texts of the task, by its YAML alone.
+    /// Reads the texts of the task, using only its YAML file.
     fn read(&self, folder: &Path) -> Texts {
         let lines = |rows: &[Value]| rows.iter().map(|row| format!("{row}\n")).collect::<String>();
         std::fs::write(folder.join("rows.jsonl"), lines(&self.rows)).unwrap();
@@ -91,8 +91,7 @@ impl Task {
     }
 }
 
-/// Each log-probability within 1e-4 nats, and accuracies to the last bit, of a model whose tokenizer adds BOS and of one whose does
-/// not.
+/// Log-probabilities agree within 1e-4 nats and accuracies exactly, for a model whose tokenizer adds BOS and one whose does not.
 #[test]
 fn tasks_are_scored_as_by_the_harness() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -116,7 +115,7 @@ fn tasks_are_scored_as_by_the_harness() {
                     Rows::of_documents(&tokenizer, documents, windowing, "test").unwrap()
                 }
             };
-            // The harness puts BOS before whole texts that have it already, and predicts the second from the first.
+            // The harness adds BOS to whole texts that already have it, and predicts the second BOS from the first.
             if matches!(texts, Texts::Documents(_)) && tokenizer.added_bos().is_some() {
                 continue;
             }

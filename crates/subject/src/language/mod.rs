@@ -1,4 +1,4 @@
-//! Language modelling: nats per token of documents, and choices between continuations.
+//! Language modelling: nats per token of documents, and multiple-choice questions.
 #[cfg(test)]
 mod harness_tests;
 pub(crate) mod memory;
@@ -39,14 +39,14 @@ use crate::task::{PredictedBy, Sizes, Task, Timed};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
 
-/// Tokeniser, windows and rule of choices of a language model.
+/// Tokeniser, windows and scoring rule of a language model.
 #[derive(Debug, Clone)]
 pub(crate) struct LanguageModelling {
     tokenizer: Arc<LanguageTokenizer>,
     data: Arc<LanguageData>,
     windowing: Windowing,
     score: ScoreSpec,
-    /// Keys and values in a layer, if heads share them.
+    /// Key-value heads per layer, if query heads share them.
     key_value_heads: Option<usize>,
 }
 
@@ -127,7 +127,7 @@ impl Task for LanguageModelling {
             Texts::Questions(questions) => {
                 identity.metric = self.metric(&identity.split).name().to_string();
                 arguments.insert("choices".to_owned(), self.rule(&identity.split).name().into());
-                // absent where no BOS precedes a context, as from minimal pairs
+                // absent if no BOS precedes a context, as in minimal pairs
                 if self.context_bos().is_some() && questions.iter().any(Choice::has_context) {
                     arguments.insert("context_bos".to_owned(), true.into());
                 }
@@ -207,7 +207,7 @@ impl Task for LanguageModelling {
         rows.padded().collect()
     }
 
-    /// Of a question that of its first choice, whose contexts stand for those of another.
+    /// Uses the first choice of a question: replacements come from its contexts.
     fn encoded_text_lengths(rows: &Rows) -> Vec<usize> {
         let lengths: Vec<usize> = rows.lengths().collect();
         (0..rows.units()).map(|unit| lengths[rows.unit(unit).start]).collect()
@@ -234,7 +234,7 @@ impl Task for LanguageModelling {
         rows.examples(model, batch)
     }
 
-    /// Nats a prediction of each row.
+    /// Returns nats per prediction of each row.
     fn outputs(
         model: &LanguageModel,
         rows: &Rows,
@@ -277,7 +277,7 @@ impl Task for LanguageModelling {
         open: &Gates,
     ) -> Result<u64, Error> {
         let batch = rows.of_units(batch);
-        // Without the last token, which is there to be predicted, and with room for those that are made.
+        // Without the last token, which is only predicted, and with room for the new tokens.
         let shortest = batch.iter().map(|&row| rows.tokens(row).len() - 1).min().unwrap_or(0);
         let positions = model.config().max_position_embeddings as usize;
         let shortest = shortest.min(positions.saturating_sub(tokens));
@@ -304,20 +304,20 @@ impl Task for LanguageModelling {
         Some(Vocabulary { begin: self.tokenizer.begin(), of_text: self.tokenizer.of_text() })
     }
 
-    /// Behind the symbol that texts begin with, if there is one.
+    /// Puts the BOS token, if the tokeniser has one, before the text.
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
         let begin = self.tokenizer.begin().map(PlacedToken::symbol);
         Ok(Some(begin.into_iter().chain(self.tokenizer.encode_placed(text)?).collect()))
     }
 
-    /// Padding stands on the right, so no token sees it.
+    /// Padding is on the right, so causal attention hides it.
     fn read_texts(model: &LanguageModel, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
         let ids = TokenBatch::new(texts, 0, GatedModel::options(model)).ids;
         drop(model.hidden(&ids, gates, &ModelDropout::OFF));
         Ok(())
     }
 
-    /// The answer is the text that follows.
+    /// The answer is the generated continuation.
     fn read(
         &self,
         model: &LanguageModel,
@@ -339,7 +339,7 @@ impl Task for LanguageModelling {
         Ok((answer, vec![maps]))
     }
 
-    /// The text that follows by greedy search.
+    /// Returns the greedy continuation.
     fn say(&self, model: &LanguageModel, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error> {
         let mut prompt: Vec<u32> = self.tokenizer.begin().into_iter().collect();
         prompt.extend(self.tokenizer.encode(text)?);
@@ -348,14 +348,14 @@ impl Task for LanguageModelling {
             return Err(Error::Invalid(fault.to_owned()));
         }
         let made = model.continue_greedily(&[&prompt], tokens, Stop::AtEnd, gates)?;
-        // Models may have more embeddings than their tokeniser has tokens.
+        // The model may have more embeddings than its tokeniser has tokens.
         let known = made.concat().into_iter().filter(|&id| self.tokenizer.decode(&[id]).is_ok());
         Ok(self.tokenizer.decode(&known.collect::<Vec<_>>())?)
     }
 }
 
 impl LanguageModelling {
-    /// The rule of choices in a split.
+    /// Returns the scoring rule of a split.
     fn rule(&self, split: &str) -> ChoiceRule {
         match self.data.splits.get(split) {
             Some(split) if split.has_targets() => ChoiceRule::Acc,
@@ -363,7 +363,7 @@ impl LanguageModelling {
         }
     }
 
-    /// The BOS token that precedes contexts; `None` if none does.
+    /// Returns the BOS token that precedes contexts; `None` if contexts have none.
     fn context_bos(&self) -> Option<u32> {
         self.tokenizer.added_bos().filter(|_| self.score.context_bos)
     }

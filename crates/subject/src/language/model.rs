@@ -1,4 +1,4 @@
-//! The size of a language model that is trained from scratch, its tokeniser, and how it is trained.
+//! Size, tokeniser and training settings of a language model that is trained from scratch.
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, LanguageOptions, TokenIds};
 use core_masking::{Activation, LanguageConfig, ModelConfig};
@@ -12,9 +12,7 @@ use corpus::splits::check;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FamilyName {
-    /// GPT-2.
     Gpt2,
-    /// Llama.
     Llama,
 }
 
@@ -23,18 +21,18 @@ section! {
     model DecoderSpec {
         /// `gpt2` or `llama`.
         pub family: FamilyName,
-        /// Keys and values in each layer, which heads share in groups; as many as heads if absent.
+        /// Key-value heads per layer, each shared by a group of query heads; defaults to the number of heads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub key_value_heads: Option<usize>,
-        /// The longest text, in tokens.
+        /// Maximum text length in tokens.
         pub positions: i64,
         /// Dropout: everywhere in GPT-2, on attention weights in Llama.
         #[serde(default)]
         pub dropout: f64,
-        /// True if the output layer is the embedding table.
+        /// True if the output layer shares the weights of the embeddings.
         #[serde(default = "tied")]
         pub tied: bool,
-        /// Deviation of initial weights.
+        /// Standard deviation of the initial weights.
         #[serde(default = "crate::spec::initializer_range")]
         pub initializer_range: f64,
     }
@@ -50,12 +48,11 @@ fn tied() -> bool {
 pub(crate) struct TokenizerSpec {
     /// Units of the tokens.
     pub kind: TokenKind,
-    /// Greatest number of tokens of `bytes`.
+    /// Maximum vocabulary size of `bytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<usize>,
 }
 
-/// Units of the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TokenKind {
@@ -68,27 +65,27 @@ pub(crate) enum TokenKind {
 section! {
     /// AdamW with linear warm-up and cosine decay.
     training PretrainingSpec {
-        /// Tokens of a batch of whole documents, padding included.
+        /// Tokens per batch of whole documents, padding included.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub batch_tokens: Option<usize>,
-        /// Instead of documents, stretches of text that begin anywhere.
+        /// Train on blocks of text that begin anywhere, instead of documents.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub blocks: Option<BlockSpec>,
         /// Learning rate at the end of the warm-up.
         pub learning_rate: f64,
-        /// Steps in which the learning rate rises.
+        /// Optimiser updates of linear warm-up.
         #[serde(default)]
         pub warmup_steps: usize,
-        /// The learning rate after the last step, as a share of the greatest.
+        /// Final learning rate, as a share of the maximum.
         #[serde(default = "final_share")]
         pub final_share: f64,
-        /// Share of a weight that each step takes away, times the learning rate; not of biases and normalisations.
+        /// Weight decay, applied to all weights except biases and normalisations.
         #[serde(default = "weight_decay")]
         pub weight_decay: f64,
         /// Decay rates of Adam's moments.
         #[serde(default = "adam_betas")]
         pub adam_betas: [f64; 2],
-        /// Greatest l2 norm of the gradient of all weights together.
+        /// Maximum L2 norm of the gradient of all weights together.
         #[serde(default = "crate::spec::clip_norm")]
         pub clip_norm: f64,
         /// The epoch that becomes the model: `best` on the development split, or `last`.
@@ -97,15 +94,15 @@ section! {
     }
 }
 
-/// Stretches of text that begin anywhere, as in nanoGPT.
+/// Blocks of text that begin anywhere, as in nanoGPT.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BlockSpec {
-    /// Tokens that each predicts.
+    /// Predicted tokens per block.
     pub length: usize,
-    /// Stretches of a batch.
+    /// Blocks per batch.
     pub batch_size: usize,
-    /// Batches of an epoch.
+    /// Batches per epoch.
     pub steps: usize,
 }
 
@@ -126,7 +123,6 @@ fn keep() -> Keep {
 }
 
 impl PretrainingSpec {
-    /// Refuses values that make no sense: the fault, in words.
     pub(super) fn validate(&self) -> Result<(), String> {
         let rate = ("learning_rate", self.learning_rate);
         check_training(self.epochs, rate, self.clip_norm, self.weight_decay, self.adam_betas)?;
@@ -152,7 +148,7 @@ impl PretrainingSpec {
 }
 
 impl DecoderSpec {
-    /// The configuration with all heads, for the vocabulary that the tokeniser came out with.
+    /// Returns the configuration with all heads, for a tokeniser's vocabulary size.
     pub(super) fn config(&self, vocabulary: usize, symbols: Symbols) -> LanguageConfig {
         let family: &'static LanguageFamily = match self.family {
             FamilyName::Gpt2 => &GPT2,
@@ -194,7 +190,7 @@ impl DecoderSpec {
         }
     }
 
-    /// Refuses an impossible model: the fault, in words.
+    /// Refuses an impossible model.
     pub(super) fn validate(&self) -> Result<(), String> {
         check(&[(
             "model.key_value_heads is for llama: GPT-2 has keys and values of each head",
@@ -206,7 +202,7 @@ impl DecoderSpec {
     }
 }
 
-/// Symbols that texts begin and end with.
+/// BOS and EOS tokens.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Symbols {
     pub begin: Option<u32>,

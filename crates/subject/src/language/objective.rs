@@ -1,4 +1,4 @@
-//! The objective of a language model's training.
+//! Training objective of a language model.
 use std::convert::Infallible;
 use std::f64::consts::PI;
 
@@ -69,15 +69,15 @@ fn lengths(split: &Rows) -> Vec<(usize, usize)> {
     split.lengths().map(|length| (length, 0)).collect()
 }
 
-/// Batches of rows that begin anywhere, any of them more than once.
+/// Draws batches of rows with replacement.
 fn drawn(blocks: BlockSpec, rows: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut batch = || (0..blocks.batch_size).map(|_| rng.random_range(0..rows)).collect();
     (0..blocks.steps).map(|_| batch()).collect()
 }
 
-/// Linear warm-up, then half a cosine down to the final share: Loshchilov and Hutter (2017),
-/// <https://arxiv.org/abs/1608.03983>.
+/// Returns the learning rate: linear warm-up, then a half cosine down to the final share (Loshchilov and Hutter 2017,
+/// <https://arxiv.org/abs/1608.03983>).
 fn cosine(settings: &PretrainingSpec, step: usize, steps: usize) -> f64 {
     let (step, warmup, steps) = (step as f64, settings.warmup_steps as f64, steps as f64);
     if step < warmup {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use training::Keep;
 
-    /// 2 steps of warm-up, then from 1 to 0.2 in 4 steps: half way at 0.6.
+    /// 2 updates of warm-up, then from 1 to 0.2 in 4 updates: 0.6 in the middle.
     #[test]
     fn the_learning_rate_rises_linearly_and_falls_with_a_cosine() {
         let settings = PretrainingSpec {

@@ -1,4 +1,4 @@
-//! A split as a language model reads it: stretches of tokens, some of which are predicted.
+//! A split as a language model reads it: rows of tokens, some of which are predicted.
 use std::ops::Range;
 
 use core_masking::language_model::{ChoiceRows, Contrast, PredictionBatch, Window};
@@ -11,11 +11,11 @@ use corpus::splits::language::ChoiceRule;
 use super::spec::{SegmentKind, WindowSpec};
 use crate::error::Error;
 
-/// Tokens that are predicted together, padding included: enough for whole matrix products, few enough that what a layer
-/// computes stays in the caches.
+/// Tokens per batch, padding included: large enough for efficient matrix products, small enough that the activations of a layer stay in the
+/// CPU caches.
 pub(super) const BATCH_TOKENS: usize = 1_024;
 
-/// The rows of a split, and what they belong to.
+/// The rows of a split, and the segments that they belong to.
 #[derive(Debug)]
 pub(crate) struct Rows {
     tokens: Vec<u32>,
@@ -23,56 +23,54 @@ pub(crate) struct Rows {
     pub(super) segments: SegmentsOf,
 }
 
-/// A stretch of tokens.
+/// Consecutive tokens that the model reads together.
 #[derive(Debug, Clone)]
 struct Row {
     tokens: Range<usize>,
-    /// Tokens at its beginning that are not predicted.
+    /// Number of tokens at the beginning that are not predicted.
     context: usize,
-    /// The document or question that it belongs to.
+    /// Index of the document or question that it belongs to.
     segment: usize,
-    /// Divisor of its nats.
+    /// Divisor of the row's nats.
     length: f64,
 }
 
-/// Segments that are scored.
 #[derive(Debug)]
 pub(crate) enum SegmentsOf {
-    /// Documents, by their nats per token: the words of each.
+    /// Documents, scored by nats per token, with the number of words of each.
     Documents { words: Vec<u32> },
-    /// Questions, scored by this rule: the place of the right one among the choices of each, and its first row, which those of its
-    /// other choices follow.
+    /// Questions: for each, the index of the right choice and the index of its first row. The rows of a question follow each other.
     Questions { answers: Vec<usize>, starts: Vec<usize>, rule: ChoiceRule },
 }
 
-/// Windows that make rows of documents.
+/// Windows that cut documents into rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Windowing {
-    /// Tokens that the model reads at once.
+    /// Tokens per window.
     pub length: usize,
-    /// Tokens that a window predicts behind those of the one before.
+    /// Tokens that each window after the first adds to those predicted so far.
     pub stride: usize,
     /// True if the end of a document is predicted too.
     pub end: bool,
-    /// The symbol in the place of the first token of windows behind the first.
+    /// Token that replaces the first one in all windows but the first of a document.
     pub begin: Option<u32>,
     pub segments: SegmentKind,
 }
 
-/// Rules by which rows are made of choices.
+/// Rules that turn choices into rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choosing {
     pub rule: ChoiceRule,
-    /// The BOS token that precedes contexts; `None` if none does.
+    /// The BOS token that precedes contexts; `None` if contexts have none.
     pub context_bos: Option<u32>,
-    /// Tokens that the model reads at most.
+    /// Maximum number of tokens that the model reads.
     pub positions: i64,
 }
 
 impl Windowing {
-    /// Windows as the file asks for them, or as long as the model can and without overlap.
+    /// Returns the windows in the setup; by default as long as the model allows and without overlap.
     ///
-    /// - `begin`: the symbol that texts begin with
+    /// - `begin`: the BOS token
     pub(super) fn of(spec: &WindowSpec, positions: i64, begin: Option<u32>) -> Result<Self, Error> {
         let positions = usize::try_from(positions).unwrap_or(usize::MAX);
         let length = spec.length.unwrap_or(positions);
@@ -94,11 +92,11 @@ impl Windowing {
 }
 
 impl Rows {
-    /// Documents, each begun by the tokeniser's symbol, if it has one. The rows of a document predict each of its tokens
-    /// once; a first token that nothing comes before is not predicted.
+    /// Converts documents to rows that predict each token once. BOS precedes each document if the tokeniser has one; otherwise the first
+    /// token is not predicted.
     ///
     /// # Errors
-    /// If a document holds what the tokeniser cannot encode, or none has a token to predict.
+    /// If the tokeniser cannot encode a document, or no document has a token to predict.
     pub(super) fn of_documents(
         tokenizer: &LanguageTokenizer,
         documents: &[Document],
@@ -115,10 +113,10 @@ impl Rows {
             rows.tokens.extend(tokenizer.end().filter(|_| windowing.end && is_end));
             let document_words = u32::try_from(words(&document.text[document.given..])).unwrap_or(u32::MAX);
             if document.given > 0 {
-                // the pieces of what is given as it is encoded alone, as with choices
+                // the prompt is encoded alone to count its tokens, as for choices
                 let given = tokenizer.encode(&document.text[..document.given])?.len();
                 let given = given + usize::from(tokenizer.begin().is_some());
-                // a single token has nothing before it
+                // a single token has no context
                 if rows.tokens.len() - first > 1 {
                     rows.continued(first, given, windowing, counts.len());
                 }
@@ -132,7 +130,7 @@ impl Rows {
                 }
                 SegmentKind::Windows => {
                     let windows = rows.window(first, windowing, |window| counts.len() + window);
-                    // words of a document are not told apart by window
+                    // words are not counted per window
                     counts.resize(counts.len() + windows, 0);
                 }
             }
@@ -145,8 +143,8 @@ impl Rows {
         Ok(rows)
     }
 
-    /// A row of the tokens from `first` on, of which what stands behind the `given` ones is predicted: if they are more than a window
-    /// holds, the last of them.
+    /// Adds a row that predicts the tokens from `first` on, except the `given` ones. If a window is too short for them, it keeps the last
+    /// ones.
     fn continued(&mut self, first: usize, given: usize, windowing: Windowing, segment: usize) {
         let end = self.tokens.len();
         let start = end.saturating_sub(windowing.length + 1).max(first);
@@ -154,13 +152,13 @@ impl Rows {
         self.rows.push(Row { tokens: start..end, context, segment, length: 1.0 });
     }
 
-    /// Cuts the tokens from `first` on into rows, and returns their number.
+    /// Cuts the tokens from `first` on into rows, and returns the number of rows.
     fn window(&mut self, first: usize, windowing: Windowing, segment: impl Fn(usize) -> usize) -> usize {
         let before = self.rows.len();
         let end = self.tokens.len();
-        let mut next = first + 1; // to be predicted
+        let mut next = first + 1; // next token to predict
         while next < end {
-            // The first row predicts all that it can, later ones as many tokens as the windows are apart.
+            // The first row predicts all its tokens but one, later ones `stride` tokens.
             let count = if next == first + 1 { windowing.length } else { windowing.stride };
             let last = (next + count).min(end);
             let start = last.saturating_sub(windowing.length + 1).max(first);
@@ -182,7 +180,7 @@ impl Rows {
         self.rows.len() - before
     }
 
-    /// A row for each stretch of `block` predictions in the documents, which follow each other: to be drawn from in training.
+    /// Concatenates the documents and makes a row at each position where `block` predictions fit, for training to draw from.
     pub(super) fn of_blocks(
         tokenizer: &LanguageTokenizer,
         documents: &[Document],
@@ -202,12 +200,12 @@ impl Rows {
         Ok(Self { rows: (0..tokens.len() - block).map(row).collect(), tokens, segments: no_documents() })
     }
 
-    /// Questions: a row for each choice, of which the continuation is predicted. As in lm-evaluation-harness, BOS precedes a
-    /// choice without a context in any case, and a context if the tokenizer adds BOS to texts
+    /// Converts each choice of a question to a row whose continuation is predicted. As in lm-evaluation-harness, BOS always precedes a
+    /// choice without context, and precedes a context if the tokenizer adds BOS to texts
     /// (<https://github.com/EleutherAI/lm-evaluation-harness/blob/5302f2a90838c6e73d88f5847a6b148754cf2155/tests/models/test_bos_handling.py>).
     ///
     /// # Errors
-    /// If a text holds what the tokeniser cannot encode, is longer than the model's positions, or has no token to predict.
+    /// If the tokeniser cannot encode a text, or a text exceeds the model's positions or has no token to predict.
     pub(super) fn of_choices(
         tokenizer: &LanguageTokenizer,
         questions: &[Choice],
@@ -219,7 +217,7 @@ impl Rows {
             starts.push(rows.len());
             for part in question.parts() {
                 let start = tokens.len();
-                // The pieces of the context as it is encoded alone, as lm-evaluation-harness counts them.
+                // The context is encoded alone to count its tokens, as in lm-evaluation-harness.
                 let context = tokenizer.encode(&part.context)?.len();
                 let begin = if part.context.is_empty() { tokenizer.begin() } else { context_bos };
                 tokens.extend(begin);
@@ -235,7 +233,7 @@ impl Rows {
                     let length = count - 1;
                     return Err(core_masking::Error::too_long("choice", length, positions).into());
                 }
-                // What nothing comes before cannot be predicted; where context and choice merge into one token, that is.
+                // The first token cannot be predicted. A token that merges the end of the context with the choice is predicted.
                 let context = (context + usize::from(begin.is_some())).clamp(1, count - 1);
                 let length = match rule {
                     ChoiceRule::Acc | ChoiceRule::LogOdds => 1.0,
@@ -248,22 +246,20 @@ impl Rows {
         Ok(Self { tokens, rows, segments: SegmentsOf::Questions { answers, starts, rule } })
     }
 
-    /// Number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Tokens that the model reads of each row.
+    /// Returns the number of tokens that the model reads, for each row.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
         self.rows.iter().map(|row| row.tokens.len() - 1)
     }
 
-    /// Predictions of a row.
     pub(super) fn predictions(&self, row: usize) -> usize {
         self.rows[row].tokens.len() - self.rows[row].context
     }
 
-    /// Number of units: rows of documents, or questions.
+    /// Returns the number of units: rows of documents, or questions.
     pub(super) fn units(&self) -> usize {
         match &self.segments {
             SegmentsOf::Documents { .. } => self.len(),
@@ -271,7 +267,6 @@ impl Rows {
         }
     }
 
-    /// The rows of a unit.
     pub(super) fn unit(&self, unit: usize) -> Range<usize> {
         match &self.segments {
             SegmentsOf::Documents { .. } => unit..unit + 1,
@@ -281,46 +276,42 @@ impl Rows {
         }
     }
 
-    /// Returns true if each question has a single choice, which is right if each of its tokens is the most probable.
+    /// Returns true if each question has a single choice, which is right if greedy decoding produces it.
     pub(super) fn has_targets(&self) -> bool {
         matches!(&self.segments, SegmentsOf::Questions { starts, .. } if starts.len() == self.len())
     }
 
-    /// The rows of these units.
     pub(super) fn of_units(&self, units: &[usize]) -> Vec<usize> {
         units.iter().flat_map(|&unit| self.unit(unit)).collect()
     }
 
-    /// Tokens that the model reads of each unit, if all are as long as its longest row and all units have as many rows as the
-    /// largest: so much each takes in a batch at the most, in which rows are padded to the longest of all.
+    /// Returns an upper bound of the tokens per unit in a batch: each unit counts as having as many rows as the largest one, all padded to
+    /// the unit's longest row.
     pub(super) fn padded(&self) -> impl Iterator<Item = usize> + '_ {
         let most_rows = (0..self.units()).map(|unit| self.unit(unit).len()).max().unwrap_or(0);
         let longest = |unit: Range<usize>| unit.map(|row| self.rows[row].tokens.len() - 1).max().unwrap_or(0);
         (0..self.units()).map(move |unit| most_rows * longest(self.unit(unit)))
     }
 
-    /// The document or question that a row belongs to.
+    /// Returns the index of the document or question that a row belongs to.
     pub(super) fn segment(&self, row: usize) -> usize {
         self.rows[row].segment
     }
 
-    /// The divisor of the nats of a row.
     pub(super) fn length(&self, row: usize) -> f64 {
         self.rows[row].length
     }
 
-    /// The tokens of a row.
     pub(super) fn tokens(&self, row: usize) -> &[u32] {
         &self.tokens[self.rows[row].tokens.clone()]
     }
 
-    /// These rows as tensors.
     pub(super) fn batch(&self, model: &LanguageModel, rows: &[usize]) -> Result<PredictionBatch, Error> {
         let window = |&row: &usize| Window { tokens: self.tokens(row), context: self.rows[row].context };
         Ok(model.batch(&rows.iter().map(window).collect::<Vec<_>>())?)
     }
 
-    /// These units with what their losses are made of: their nats, or, of questions with several answers, the choice.
+    /// Returns these units with what their losses need: nats, or the right choice for questions with several choices.
     pub(super) fn examples(&self, model: &LanguageModel, units: &[usize]) -> Result<PredictionBatch, Error> {
         let rows = self.of_units(units);
         let mut batch = self.batch(model, &rows)?;
@@ -336,7 +327,7 @@ impl Rows {
         Ok(batch)
     }
 
-    /// The contrasts of these units, whose rows are counted within the batch of them all.
+    /// Returns the contrasts of these units, with row indices relative to the batch.
     fn contrasts(&self, units: &[usize]) -> Vec<Contrast> {
         let mut first = 0;
         let of_unit = |&unit: &usize| {
@@ -347,8 +338,8 @@ impl Rows {
         units.iter().filter_map(of_unit).collect()
     }
 
-    /// The first token in which the two choices of a question differ, if it is predicted in both; its row is counted within the
-    /// question. `None` of all other units.
+    /// Returns the first token in which the two choices of a question differ, if it is predicted in both, with a row index relative to the
+    /// question. `None` for all other units.
     fn contrast(&self, unit: usize) -> Option<Contrast> {
         let SegmentsOf::Questions { answers, .. } = &self.segments else { return None };
         let (rows, right) = (self.unit(unit), answers[unit]);
@@ -367,7 +358,7 @@ impl Rows {
         })
     }
 
-    /// Returns true if there are choices of two that differ in a token.
+    /// Returns true if a question has two choices that differ in a token.
     pub(super) fn has_contrasts(&self) -> bool {
         (0..self.units()).any(|unit| self.contrast(unit).is_some())
     }
@@ -397,8 +388,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the windows, each token of a document is predicted once, from as many tokens as a window holds at most,
-        /// and behind the first window from no fewer than it can see beside the stride.
+        /// With any windows, each token of a document is predicted once, from at most one window of tokens. After the first window, at
+        /// least `length - stride` tokens of context are visible.
         #[test]
         fn every_token_is_predicted_once(
             lengths in prop::collection::vec(1_usize..60, 1..5), length in 1_usize..20, stride in 1_usize..20, end: bool,
@@ -422,8 +413,8 @@ mod tests {
         }
     }
 
-    /// Windows without overlap that begin anew read what documents of their texts would be; with overlap, row by row: `^` is the
-    /// symbol, and what is predicted stands behind the bar.
+    /// Windows without overlap that start with BOS equal separate documents of their texts. With overlap, row by row: `^` is BOS, and
+    /// predicted tokens follow the bar.
     #[test]
     fn windows_may_begin_with_the_symbol_of_texts() {
         let tokenizer = tokenizer();
@@ -449,7 +440,7 @@ mod tests {
         assert_eq!(rows(&["abcda", "dc"], 3), ["^|abcd", "^bcd|a", "^|dc"]);
     }
 
-    /// Of `^ab cd` the last word is ` cd`; of a window of three tokens `b` is left of what comes before.
+    /// The last word of `^ab cd` is ` cd`; a window of three tokens keeps only `b` of its context.
     #[test]
     fn the_last_word_is_predicted_from_what_the_window_holds_before_it() {
         let document = Document { given: 2, ..Document::from("ab cd".to_owned()) };
@@ -480,7 +471,7 @@ mod tests {
         Choice { context: context.to_owned(), choices, answer: 1, ..Choice::default() }
     }
 
-    /// A sentence is predicted from the symbol before it, a continuation from its context alone.
+    /// A sentence is predicted from BOS, a continuation from its context.
     #[test]
     fn what_is_predicted_of_a_choice_is_its_continuation() {
         let questions = [question("", &["ab", "abcd"]), question("ab?", &["c", "cd"])];
@@ -497,8 +488,8 @@ mod tests {
         assert_eq!(long.to_string(), "a choice of 5 tokens is longer than the 4 positions of the model");
     }
 
-    /// As lm-evaluation-harness encodes them: `^` is BOS, and what is predicted follows the bar. The space between context and
-    /// choice, and spaces at the end of the context, belong to the continuation.
+    /// As in lm-evaluation-harness: `^` is BOS, and predicted tokens follow the bar. The space between context and choice, and spaces at
+    /// the end of the context, belong to the continuation.
     #[test]
     fn bos_precedes_contexts_only_by_rule_and_whole_sentences_always() {
         let tokenizer = tokenizer();
@@ -526,8 +517,8 @@ mod tests {
         assert_eq!(rows(None), [&["ab?|   c", "ab?|   cd"][..], &sentences].concat());
     }
 
-    /// Tokens and predictions of lm-evaluation-harness with tokenizers of seven kinds (`make.py` next to the fixtures), of which
-    /// three add BOS, and two join letters across the end of a context.
+    /// Tokens and predictions equal those of lm-evaluation-harness for seven kinds of tokenizers (`make.py` next to the fixtures). Three of
+    /// them add BOS, and two join letters across the end of a context.
     #[test]
     fn contexts_and_choices_are_encoded_as_in_the_harness() {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tests/fixtures/language");
@@ -547,7 +538,7 @@ mod tests {
         }
     }
 
-    /// `^ab` goes on with c or with d; of the others one is a part of the other, three are no pair.
+    /// `^ab` is continued by c or by d. Of the other questions, one has a choice that is a prefix of the other; the rest have no contrast.
     #[test]
     fn choices_of_two_part_at_the_first_token_that_differs() {
         let questions = [
@@ -566,7 +557,7 @@ mod tests {
         assert!(rows.has_contrasts());
     }
 
-    /// Whichever choice is right: its row and its token come first, behind the rows of the questions before.
+    /// Row and token of the right choice come first; row indices count the rows of preceding questions.
     #[test]
     fn contrasts_of_a_batch_name_the_rows_of_right_answers() {
         let mut questions = [("ab?", &["c", "d"][..]), ("", &["abd", "abcd"]), ("a?", &["b", "c", "d"])]

@@ -1,4 +1,4 @@
-//! Texts that are predicted under many head sets.
+//! Language-model scoring under many head sets.
 use core_masking::{HeadSet, LanguageModel, Replacement, Trunk, to_vec};
 use corpus::splits::language::ChoiceRule;
 use tch::{Kind, Tensor, no_grad};
@@ -9,7 +9,7 @@ use crate::evaluation::{BySet, Request, Scorer};
 use crate::first_order::log_odds;
 use crate::models::Models;
 
-/// The place of the best score; of equal ones the first.
+/// Returns the index of the maximum score; of equal ones the first.
 fn best(scores: &[f64]) -> usize {
     let mut best = 0;
     for (place, &score) in scores.iter().enumerate() {
@@ -20,7 +20,7 @@ fn best(scores: &[f64]) -> usize {
     best
 }
 
-/// The scores of the choices of these questions with all heads.
+/// Returns the full model's scores of the choices of these questions.
 pub(super) fn scores(
     model: &LanguageModel,
     rows: &Rows,
@@ -32,15 +32,15 @@ pub(super) fn scores(
     Ok(by_question(rows, questions, &finite(&batch.by_row(&found[0].to_kind(Kind::Double)))?))
 }
 
-/// What replaces the contexts of each row of these units, of what does so for each unit.
+/// Repeats the replacements of each unit for all its rows.
 fn by_row(rows: &Rows, units: &[usize], of_unit: &Replacement) -> Replacement {
     let of_row = units.iter().zip(0_i64..).flat_map(|(&unit, place)| rows.unit(unit).map(move |_| place));
     of_unit.select(&Tensor::from_slice(&of_row.collect::<Vec<_>>()))
 }
 
-/// The scores of the choices of these questions: log-probabilities, divided by what the rule says.
+/// Returns the scores of the choices of these questions: log-probabilities, divided as the rule requires.
 ///
-/// `nats`: of each of their rows
+/// `nats`: of each row of the questions
 fn by_question(rows: &Rows, questions: &[usize], nats: &[f64]) -> Vec<Vec<f64>> {
     let mut nats = nats.iter();
     let scores = |&question: &usize| {
@@ -56,11 +56,10 @@ fn finite(nats: &Tensor) -> Result<Vec<f64>, Error> {
 
 impl Scorer for &Rows {
     type Model = LanguageModel;
-    /// Of a row of a document its nats, summed over its predictions; of a question the log-odds of the right choice, or the place of
-    /// the one that the model finds most probable; of a single choice 0 if it is what greedy search finds.
+    /// For a row of a document its nats, summed over its predictions. For a question the log-odds of the right choice or the index of the
+    /// most probable one; for a single choice, 0 if greedy decoding produces it.
     type Segment = f64;
 
-    /// Results of the units of a batch under each set.
     fn score(
         &self,
         models: &Models<LanguageModel>,
@@ -112,7 +111,7 @@ mod tests {
         assert_eq!((best(&[-3.0, -1.0, -1.5]), best(&[-2.0, -1.0, -1.0])), (1, 1));
     }
 
-    /// 3 layers of 4 heads that share 2 keys and values.
+    /// 3 layers of 4 query heads and 2 key-value heads.
     fn model() -> LanguageModel {
         let json = serde_json::json!({
             "model_type": "llama", "vocab_size": 9, "hidden_size": 16, "num_hidden_layers": 3,
@@ -148,7 +147,7 @@ mod tests {
         names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
-    /// With p = 1 / (1 + exp(-log-odds)), -log p is the cross-entropy of the choices, which gradients are taken of.
+    /// With p = 1 / (1 + exp(-log-odds)), -log p is the cross-entropy of the choices, which is differentiated.
     #[test]
     fn log_odds_are_those_of_the_loss() {
         let rows = questions(40, ChoiceRule::LogOdds);
@@ -176,7 +175,7 @@ mod tests {
         Batches::new(plan).run(&&rows, &mut threads, masks, true, each).unwrap();
     }
 
-    /// The choices of the model with the heads of a set masked, without what head sets share.
+    /// Returns the model's choices under one head set, evaluated separately.
     fn alone(model: &LanguageModel, rows: &Rows, set: &HeadSet, rescale: bool) -> Vec<f64> {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
@@ -187,8 +186,8 @@ mod tests {
         by_question(rows, &all, &nats).iter().map(|scores| best(scores) as f64).collect()
     }
 
-    /// Whatever the memory and the sets, each question gets the choice that it gets when its set is evaluated alone. Of 2,400 choices
-    /// some are so close that bf16 makes them otherwise, but fewer than one in ten.
+    /// With any memory budget and any head sets, each question gets the choice that a separate evaluation of the head set gives. Of 2,400
+    /// choices bf16 changes fewer than one in ten.
     #[test]
     fn sharing_changes_no_choice_and_bf16_few() {
         let rows = questions(600, ChoiceRule::Acc);

@@ -1,4 +1,4 @@
-//! The description of a language model.
+//! Setup file of a language model.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ section! {
         /// Windows that documents are cut into.
         #[serde(default)]
         pub windows: WindowSpec,
-        /// Rule of choices.
+        /// Scoring rule of questions.
         #[serde(default)]
         pub score: ScoreSpec,
         /// Tokeniser of the texts, if the model is trained from scratch.
@@ -32,53 +32,52 @@ section! {
 section! {
     /// Source of the texts: files, or the demo grammar.
     data LanguageData {
-        /// The demo language, made when needed; its splits are train, dev, test, shifted, agreement and agreement-shifted.
+        /// Synthetic language, generated when needed; the splits are train, dev, test, shifted, agreement and agreement-shifted.
         pub grammar: Option<Grammar>,
-        /// Blocks of random symbols said twice, made when needed; its splits are train, dev and test.
+        /// Repeated random tokens, generated when needed; the splits are train, dev and test.
         pub repeats: Option<Repeats>,
-        /// Documents or questions by the name of their split.
+        /// Documents or questions by split.
         #[serde(default, deserialize_with = "corpus::splits::language::splits")]
         pub splits: BTreeMap<String, SplitFiles>,
     }
 }
 
-/// Windows that documents are cut into, which the model reads at once.
+/// Windows that documents are cut into.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WindowSpec {
-    /// Tokens that the model reads at once; all its positions if absent.
+    /// Tokens per window; defaults to the number of the model's positions.
     pub length: Option<usize>,
-    /// Tokens that each window predicts behind those of the one before; without overlap if absent.
+    /// Tokens that each window adds to those predicted so far; by default windows do not overlap.
     pub stride: Option<usize>,
     /// True if the end of a document is predicted too.
     #[serde(default)]
     pub end: bool,
-    /// True if windows behind the first of a document begin with the symbol that texts begin with.
+    /// True if the windows of a document after the first begin with BOS too.
     #[serde(default)]
     pub begin: bool,
-    /// Units that are drawn in resampling, and counted.
+    /// Unit that is resampled and counted.
     #[serde(default)]
     pub segments: SegmentKind,
 }
 
-/// Unit that is drawn in resampling.
+/// Unit that is resampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SegmentKind {
-    /// Documents.
     #[default]
     Documents,
     /// Windows, for a split that is one long text.
     Windows,
 }
 
-/// Rule of choices.
+/// Scoring rule of questions.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ScoreSpec {
     /// `acc`, `acc_norm` or `log_odds`.
     pub choices: ChoiceRule,
-    /// True if BOS precedes the context of a question wherever the tokenizer adds it to texts.
+    /// True if BOS precedes the context of a question when the tokenizer adds BOS to texts.
     pub context_bos: bool,
 }
 
@@ -134,7 +133,7 @@ impl Spec for LanguageSpec {
     }
 
     fn layout(&self) -> Option<HeadLayout> {
-        // the size of the vocabulary does not matter
+        // the vocabulary size does not matter
         let config = |model: &DecoderSpec| model.open_heads.of_config(model.config(1, Symbols::default()));
         self.model.as_ref().map(|model| config(model).layout())
     }
@@ -181,7 +180,7 @@ impl LanguageData {
     fn validate(&self) -> Result<(), String> {
         let sizes = self.grammar.map_or([0; 5], |g| [g.train, g.dev, g.test, g.shifted, g.pairs]);
         check_sizes(&sizes)?;
-        // the grammar has not many more short sentences
+        // the grammar has few more short sentences
         check(&[("data.grammar.pairs must be at most 10000", sizes[4] <= 10_000)])?;
         if let Some(repeats) = self.repeats {
             check(&[("[data] has both a grammar and repeats: choose one", self.grammar.is_none())])?;
@@ -193,7 +192,6 @@ impl LanguageData {
         Ok(())
     }
 
-    /// The names of all splits.
     pub(super) fn split_names(&self) -> Vec<String> {
         match (self.grammar, self.repeats) {
             (Some(_), _) => Grammar::SPLITS.map(str::to_owned).to_vec(),
@@ -202,7 +200,7 @@ impl LanguageData {
         }
     }
 
-    /// Returns true for a split that is scored by choices.
+    /// Returns true for a split that consists of questions.
     pub(super) fn is_of_questions(&self, split: &str) -> bool {
         match self.grammar {
             Some(_) => split.starts_with("agreement"),

@@ -34,7 +34,7 @@ impl Trained for LanguageModelling {
             "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
             "tokenizer": tokenizer, "model": model, "training": training,
         });
-        // Models that were trained before this could be asked for do not tell it.
+        // Omitted if unset: older models do not record it.
         if let Some(repeats) = data.repeats {
             described["repeats"] = json!(repeats);
         }
@@ -78,7 +78,7 @@ impl Trained for LanguageModelling {
             }
             blocks => {
                 let length = blocks.map_or(positions, |blocks| blocks.length);
-                // Stretches that begin anywhere in the text never saw its end.
+                // Blocks that begin anywhere never included the end of a document in training.
                 let end = blocks.is_none();
                 let windowing =
                     Windowing { length, stride: length, end, begin: None, segments: SegmentKind::Documents };

@@ -1,18 +1,17 @@
-//! Translations of the full model that end because they reach the maximum length.
+//! Translations of the full model that end at the maximum length.
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use core_masking::{BeamSearch, Translation, TranslatorConfig};
 
-/// Share of cut translations that is worth a warning.
+/// Share of cut translations that triggers a warning.
 const MANY: f64 = 0.1;
 
-/// The maximum length of each segment's translation if that ended it, by the place of the segment.
+/// For each segment, the maximum length if its translation was cut there, by segment index.
 #[derive(Debug, Default)]
 pub(super) struct Cuts(Mutex<BTreeMap<usize, Option<usize>>>);
 
 impl Cuts {
-    /// Counts the translation of a source with this number of tokens.
     pub(super) fn count(
         &self,
         (row, source): (usize, usize),

@@ -1,4 +1,4 @@
-//! Memory that sentences take.
+//! Memory estimate for translators.
 use core_masking::language_model::LOGITS_AT_ONCE;
 use core_masking::loss::MOST_LOGITS;
 use core_masking::{BeamSearch, TranslatorConfig};
@@ -6,15 +6,15 @@ use core_masking::{BeamSearch, TranslatorConfig};
 use crate::evaluation::{Layers, Need, Purpose};
 use crate::models::Bytes;
 
-/// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
-/// waits long for the last batch.
+/// Source tokens per batch of translations: large enough for efficient matrix products, small enough that no thread waits long for the last
+/// batch.
 const TRANSLATED_TOKENS: usize = 2_560;
 
-/// Tokens of pairs that heads are measured on together.
+/// Tokens per batch of pairs on which heads are measured.
 const MEASURED_TOKENS: usize = 1_024;
 
-/// Memory that a translator needs whose numbers have this many `bytes`: by source tokens while sentences are translated,
-/// else by the tokens of the longer side of a pair.
+/// Returns the memory that a translator needs if its numbers have this many `bytes`: per source token while sentences are translated,
+/// otherwise per token of the longer side of a pair.
 pub(crate) fn need<'a>(
     search: &'a BeamSearch,
     config: &'a TranslatorConfig,
@@ -25,7 +25,7 @@ pub(crate) fn need<'a>(
     if matches!(purpose, Purpose::Scoring) {
         return Need {
             batch_tokens: TRANSLATED_TOKENS,
-            longest_first: false, // a step of many hypotheses takes longer, and translations need not be longer than others
+            longest_first: false, // a decoding step of many hypotheses takes longer, and long sources need not have long translations
             segment: Box::new(move |tokens| search.sentence_bytes(config, bytes.number, tokens)),
             thread_bytes: 0,
             cache_bytes: config.d_model as u64 * bytes.number,
@@ -33,7 +33,7 @@ pub(crate) fn need<'a>(
         };
     }
     let vocabulary = config.target_vocabulary();
-    // The logits of a batch, their exponentials and derivatives: all at once, or of a part of the tokens.
+    // The logits of a batch, their exponentials and derivatives: all at once, or for a part of the tokens.
     let logits = match vocabulary * MEASURED_TOKENS as i64 {
         all if all <= MOST_LOGITS => all,
         _ => MOST_LOGITS.max(LOGITS_AT_ONCE.max(vocabulary)),
@@ -41,7 +41,7 @@ pub(crate) fn need<'a>(
     let stacks = stacks(config);
     let segment = move |tokens: usize| {
         let tokens = tokens as u64;
-        // Relevance is handed down from each token of the target, through one stack at a time.
+        // Relevance is propagated from each target token, through one stack at a time.
         let targets = [tokens, 0, 0];
         let numbers =
             stacks.iter().zip(targets).map(|(layers, targets)| layers.numbers(tokens, targets, purpose));

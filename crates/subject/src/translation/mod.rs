@@ -1,4 +1,4 @@
-//! Translation, and all else that makes a text of a text: beam search; BLEU, chrF, ROUGE.
+//! Translation and other text-to-text tasks: beam search; BLEU, chrF, ROUGE, exact match.
 mod cut;
 pub(crate) mod memory;
 mod objective;
@@ -42,21 +42,21 @@ use spec::{DataSpec, DecodingSpec, ModelSpec, TranslationSpec};
 use tokenizer::Published;
 pub(crate) use tokenizer::prefixes;
 
-/// Tokeniser and search of a translator.
+/// Tokeniser and beam search of a translator.
 #[derive(Debug, Clone)]
 pub(crate) struct Translation {
     search: BeamSearch,
     tokenizer: Arc<dyn SentenceTokenizer>,
     metric: Metric,
-    /// Words of BLEU.
+    /// BLEU's tokenisation.
     tokenize: BleuTokenizer,
-    /// Text that each source begins with.
+    /// Text to put before each source.
     prefix: String,
-    /// Texts one of which a source begins with, as far as the model's folder tells.
+    /// Known prefixes of sources, if the model's folder lists any.
     openings: Vec<String>,
-    /// Where these stand, for messages.
+    /// Where the prefixes are listed, for messages.
     known_by: &'static str,
-    /// Codes of the languages of source and target, where the tokeniser has such.
+    /// Source and target language codes, if the tokeniser has any.
     languages: [Option<String>; 2],
 }
 
@@ -67,21 +67,20 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// The source sentences at these places.
     fn sources(&self, rows: &[usize]) -> Vec<&[u32]> {
         rows.iter().map(|&row| self.sources[row].as_slice()).collect()
     }
 }
 
 impl Translation {
-    /// Tokens of a source sentence, each of which the model has a row for.
+    /// Returns the tokens of a source sentence, after checking that the model has an embedding for each.
     fn source(&self, model: &Translator, text: &str) -> Result<Vec<u32>, Error> {
         let ids = self.tokenizer.encode(&format!("{}{text}", self.prefix))?;
         check_rows(&ids, Some(model.config().vocab_size), |_| None)?; // only targets are decoded
         Ok(ids)
     }
 
-    /// Warns of sources that lack what the model knows them to begin with.
+    /// Warns if no source begins with a prefix that the model knows.
     fn check_openings(&self, text: &ParallelText, split: &str) {
         let begins = |line: &String| {
             let source = format!("{}{line}", self.prefix);
@@ -97,7 +96,7 @@ impl Translation {
         }
     }
 
-    /// Warns of references whose words BLEU cannot tell apart, and of those that are not plain text.
+    /// Warns of references that BLEU cannot split into words, and of references that are not plain text.
     fn check_references(&self, references: &[String], split: &str) {
         let (tokenize, is_bleu) = (self.tokenize, self.metric == Metric::Bleu);
         let separates = |letter| tokenize.separates(letter);
@@ -127,7 +126,7 @@ impl Translation {
         }
     }
 
-    /// Tokens of a target sentence, each of which the model has a row for.
+    /// Returns the tokens of a target sentence, after checking that the model has an embedding for each.
     fn target(&self, model: &Translator, text: &str) -> Result<Vec<u32>, Error> {
         let ids = self.tokenizer.encode_target(text)?;
         check_rows(&ids, Some(model.config().target_vocabulary()), |id| Some(self.tokenizer.decode(&[id])))?;
@@ -252,7 +251,7 @@ impl Task for Translation {
         Ok(Segments::from_cells(self.metric, &found)?)
     }
 
-    /// Pairs that are longer than the model's positions are left out, as in training.
+    /// Leaves out pairs that exceed the model's positions, as in training.
     fn encode(&self, model: &Translator, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
         self.check_openings(text, split);
         let source = |text: &str| self.source(model, text);
@@ -276,7 +275,7 @@ impl Task for Translation {
         Ok(model.relevance(pair)?)
     }
 
-    /// The loss of each reference per token, in nats.
+    /// Returns the loss of each reference per token, in nats.
     fn outputs(
         model: &Translator,
         pairs: &Pairs,
@@ -305,7 +304,7 @@ impl Task for Translation {
         }))
     }
 
-    /// The encoder reads the source; what the decoder attends to has no words with a tree.
+    /// The encoder reads the source. The decoder's inputs have no words with a tree.
     fn reading(&self, model: &Translator) -> Reading {
         let config = model.config();
         Reading {
@@ -337,8 +336,8 @@ impl Task for Translation {
         Ok(())
     }
 
-    /// The decoder reads the translation, its own unless another is given, as it reads references in training. Its tokens stand for
-    /// the queries that predict them in its attention to the source, and for the queries that read them in that to itself.
+    /// The decoder reads the given translation, by default its own, as it reads references in training. Queries are labelled with the token
+    /// that they predict in encoder-decoder attention, and with the token that they read in decoder self-attention.
     fn read(
         &self,
         model: &Translator,
@@ -375,7 +374,7 @@ impl Task for Translation {
         Ok((answer, maps.into()))
     }
 
-    /// Its translation, however long that is.
+    /// Ignores the maximum number of tokens.
     fn say(&self, model: &Translator, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
         let source = self.source(model, text)?;
         let translations = self.search.translate(model, &[&source], gates)?;
@@ -383,12 +382,11 @@ impl Task for Translation {
     }
 }
 
-/// The search for translations of a model that is trained here.
+/// Returns the beam search of a model that is trained here.
 pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
     spec.decoding.over(DecodingSpec::usual())
 }
 
-/// A search as signatures tell it.
 fn described(search: &BeamSearch) -> Value {
     let BeamSearch { beam, length_penalty, stopping, length_limit: (ratio, offset), rules } = search;
     let mut json = json!({

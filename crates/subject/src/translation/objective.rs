@@ -1,4 +1,4 @@
-//! The objective of a translator's training: Vaswani et al. (2017), Section 5, with a peak learning rate of its own.
+//! Training objective of a translator: Vaswani et al. (2017), Section 5, except for the peak learning rate, which is a setting.
 use std::convert::Infallible;
 
 use core_masking::loss::training_loss;
@@ -11,7 +11,7 @@ use super::pairs::Pairs;
 use super::spec::TrainingSpec;
 use crate::error::Error;
 
-/// The best epoch is that of the lowest loss: choosing by BLEU would take a translation of the development set after each.
+/// The best epoch is chosen by the loss: choosing by BLEU would require translating the development set after each epoch.
 impl Objective for TrainingSpec {
     type Model = Translator;
     type Examples = Pairs;
@@ -63,7 +63,7 @@ impl Objective for TrainingSpec {
     }
 }
 
-/// Linear warm-up, then the inverse square root of the step.
+/// Returns the learning rate after linear warm-up, then decay with the inverse square root of the update.
 fn inverse_square_root(settings: &TrainingSpec, step: usize) -> f64 {
     let (step, warmup) = (step as f64, settings.warmup_steps as f64);
     settings.peak_learning_rate * (step / warmup).min((warmup / step).sqrt())
@@ -73,7 +73,7 @@ fn inverse_square_root(settings: &TrainingSpec, step: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Peak 1 after 4 steps: 1/4, 2/4, 3/4, 1, and then sqrt(4/16) = 1/2 at step 16.
+    /// Peak 1 after 4 updates: 1/4, 2/4, 3/4, 1, and then sqrt(4/16) = 1/2 at update 16.
     #[test]
     fn the_learning_rate_rises_linearly_and_falls_with_the_root() {
         let settings = TrainingSpec {

@@ -1,14 +1,14 @@
-//! Sentence pairs as token ids, for whatever needs their loss.
+//! Sentence pairs as token ids, for computing losses.
 use core_masking::Translator;
 use core_masking::loss::PairBatch;
 use corpus::parallel::ParallelText;
 
 use crate::error::Error;
 
-/// Token ids of a sentence, with the end symbol.
+/// Returns the token ids of a sentence, ending with EOS.
 pub(super) type Encode<'a> = &'a dyn Fn(&str) -> Result<Vec<u32>, Error>;
 
-/// The pairs of a split that fit the model; each sentence ends with the end symbol.
+/// The pairs of a split that fit the model; each sentence ends with EOS.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     sources: Vec<Vec<u32>>,
@@ -16,10 +16,10 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Leaves out pairs of which one side has more than `positions` tokens.
+    /// Leaves out pairs with more than `positions` tokens on one side.
     ///
     /// # Errors
-    /// If a sentence cannot be encoded, or none of the split is left.
+    /// If a sentence cannot be encoded, or no pair is left.
     pub(super) fn encode(
         text: &ParallelText,
         [source_ids, target_ids]: [Encode<'_>; 2],
@@ -46,22 +46,19 @@ impl Pairs {
         self.sources.len()
     }
 
-    /// Tokens of these targets.
     pub(super) fn target_tokens(&self, rows: &[usize]) -> usize {
         rows.iter().map(|&row| self.targets[row].len()).sum()
     }
 
-    /// Tokens of each source and target.
     pub(super) fn lengths(&self) -> Vec<(usize, usize)> {
         self.sources.iter().zip(&self.targets).map(|(source, target)| (source.len(), target.len())).collect()
     }
 
-    /// Tokens of the longer side of a pair.
+    /// Returns the tokens of the longer side of a pair.
     pub(super) fn tokens(&self, row: usize) -> usize {
         self.sources[row].len().max(self.targets[row].len())
     }
 
-    /// These pairs as tensors.
     pub(super) fn batch(&self, model: &Translator, rows: &[usize]) -> PairBatch {
         fn side<'a>(sentences: &'a [Vec<u32>], rows: &[usize]) -> Vec<&'a [u32]> {
             rows.iter().map(|&row| sentences[row].as_slice()).collect()

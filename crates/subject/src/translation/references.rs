@@ -1,10 +1,9 @@
-//! What a score has to know of the texts that it compares translations with: whether words are told apart by spaces, and whether the
-//! texts are plain.
+//! Checks of reference translations: whether spaces separate words, and whether the texts are plain.
 use std::fmt;
 
 use words::count;
 
-/// A script whose words follow each other without spaces.
+/// A script that is written without spaces between words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Script {
     Han,
@@ -18,7 +17,7 @@ pub(super) enum Script {
 impl Script {
     const ALL: [Self; 6] = [Self::Han, Self::Kana, Self::Thai, Self::Lao, Self::Khmer, Self::Myanmar];
 
-    /// Returns the script of a letter; `None` if its words have spaces between them, as in Korean.
+    /// Returns the script of a letter; `None` if spaces separate its words, as in Korean.
     fn of(letter: char) -> Option<Self> {
         match letter {
             '\u{3400}'..='\u{4dbf}'
@@ -50,13 +49,13 @@ impl fmt::Display for Script {
     }
 }
 
-/// Letters per word up to which a text in such a script has been cut into words: Chinese words have 1.5 letters, Thai ones 4 on average.
+/// Maximum mean letters per word of a segmented text in such a script: Chinese words have 1.5 letters, Thai ones 4 on average.
 const LETTERS_OF_WORD: usize = 6;
 
-/// Returns the scripts of most letters, the most frequent first, if they are written without spaces and no tokenizer separates their
-/// letters. `None` also for texts that have been cut into words.
+/// Returns the scripts of most letters, the most frequent first, if they are written without spaces and the tokenizer does not separate
+/// their letters. `None` also for texts that are already segmented into words.
 ///
-/// - `separates`: letters that become tokens of their own
+/// - `separates`: returns true for letters that become separate tokens
 pub(super) fn without_spaces(references: &[String], separates: impl Fn(char) -> bool) -> Option<Vec<Script>> {
     let mut found = Script::ALL.map(|script| (0, script));
     let mut letters = 0;
@@ -80,7 +79,7 @@ pub(super) fn without_spaces(references: &[String], separates: impl Fn(char) -> 
     Some(found.into_iter().filter(|(letters, _)| 20 * letters > fused).map(|(_, script)| script).collect())
 }
 
-/// Returns what shows that the texts are not plain, one clause for each sign; empty for plain texts.
+/// Returns one clause for each sign that the texts are not plain; empty for plain texts.
 ///
 /// - `spaces_count`: whether spaces before punctuation change the score
 pub(super) fn not_plain(references: &[String], spaces_count: bool) -> Vec<String> {
@@ -110,7 +109,7 @@ pub(super) fn not_plain(references: &[String], spaces_count: bool) -> Vec<String
             }
         }
         let [apart, attached] = marks;
-        // plain text has some slips, and tokenized text has abbreviations
+        // plain text has occasional typos, and tokenized text has abbreviations
         if apart > 1 && 4 * apart > apart + attached {
             signs.push(format!("a space precedes {apart} of {} full stops and commas", apart + attached));
         }
@@ -118,7 +117,7 @@ pub(super) fn not_plain(references: &[String], spaces_count: bool) -> Vec<String
     signs
 }
 
-/// Marks that no language puts a space before; French has one before `?`, `!`, `:` and `;`.
+/// Punctuation that no language precedes with a space; French puts one before `?`, `!`, `:` and `;`.
 const POINTS: [char; 5] = ['.', ',', '。', '，', '、'];
 
 /// Returns true for pieces of subword tokenizers: `mar@@`, `▁market` and `##ket`, and for the joints of Moses' `@-@`.

@@ -1,4 +1,4 @@
-//! Sentences translated under many head sets.
+//! Translation of sentences under many head sets.
 use std::ops::Range;
 
 use core_masking::{Attention, GatedModel, HeadId, HeadSet, Translation, Translator, Trunk};
@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::evaluation::{BySet, Request, Scorer, neighbours};
 use crate::models::Models;
 
-/// A split that is translated.
 pub(crate) struct Sentences<'a> {
     pub(super) task: &'a super::Translation,
     pub(super) prepared: &'a Prepared,
@@ -22,10 +21,10 @@ impl Scorer for Sentences<'_> {
     type Model = Translator;
     type Segment = Cells;
 
-    /// Most of the time goes into decoding, of which head sets share nothing.
+    /// Decoding takes most of the time, and head sets share none of it.
     const SHARES_LOWER_LAYERS: bool = false;
 
-    /// Rows of one batch share the encoder up to the same layer; the intact model is alone.
+    /// Rows of one batch share the encoder up to the lowest masked layer; the full model is evaluated separately.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>> {
         let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;
         let lowest = |set: &HeadSet| set.iter().filter(of_encoder).map(HeadId::layer_index).min();
@@ -33,7 +32,7 @@ impl Scorer for Sentences<'_> {
         neighbours(sets, key, |(is_intact, _)| if is_intact { 1 } else { most })
     }
 
-    /// Translates a batch under each set and counts what the metric needs of each sentence.
+    /// Translates a batch under each head set and returns the statistics that the metric needs for each sentence.
     fn score(
         &self,
         models: &Models<Translator>,

@@ -1,4 +1,4 @@
-//! The description of a translator.
+//! Setup file of a translator.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -26,32 +26,29 @@ use crate::task::{Outline, Spec};
 section! {
     /// A translator as its TOML file describes it.
     setup TranslationSpec: DataSpec, ModelSpec, TrainingSpec {
-        /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
+        /// Results of the paper to compare with. Not used here, but parsed so that mistakes are found at once.
         #[serde(default, rename = "stands_for")]
         _stands_for: Option<StandsFor>,
-        /// Subwords, trained on the training split.
+        /// Subword tokeniser, trained on the training split.
         pub tokenizer: Option<TokenizerSpec>,
-        /// Search for translations.
         #[serde(default)]
         pub decoding: DecodingSpec,
-        /// The score that is reported.
         #[serde(default)]
         pub score: TextScoreSpec,
     }
 }
 
-/// The score that is reported.
+/// Metric to report.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TextScoreSpec {
-    /// `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL` or, shorter, `rouge`, or `exact-match`.
+    /// `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL` (or `rouge` for short) or `exact-match`.
     pub metric: TextScore,
-    /// Words of BLEU, by sacreBLEU's name; `13a` if absent.
+    /// BLEU's tokenisation, by sacreBLEU's name; defaults to `13a`.
     #[serde(deserialize_with = "tokenizer_of_bleu")]
     pub tokenize: Option<BleuTokenizer>,
 }
 
-/// Reads the name of a tokenizer.
 fn tokenizer_of_bleu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BleuTokenizer>, D::Error> {
     let name = String::deserialize(from)?;
     BleuTokenizer::named(&name).map(Some).ok_or_else(|| {
@@ -61,7 +58,7 @@ fn tokenizer_of_bleu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BleuTo
             "spm" | "flores101" | "flores200" | "spBLEU-1K" => "a SentencePiece model",
             _ => return unknown,
         };
-        let unknown = unknown.to_string(); // with a line break at its end
+        let unknown = unknown.to_string(); // ends with a line break
         let unknown = unknown.trim_end();
         D::Error::custom(format!(
             "{unknown}; sacreBLEU's `{name}` needs {needs}, which is not built in: \"char\" and score.metric = \"chrf\" \
@@ -70,7 +67,6 @@ fn tokenizer_of_bleu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BleuTo
     })
 }
 
-/// Metric of generated texts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextScore(pub(super) Metric);
 
@@ -82,7 +78,7 @@ impl Default for TextScore {
 
 impl<'de> Deserialize<'de> for TextScore {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        const ROUGE: [&str; 2] = ["rouge", "rougeL"]; // also under its short name
+        const ROUGE: [&str; 2] = ["rouge", "rougeL"]; // the short name and its full name
         static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
             let names = MetricName::ALL.map(MetricName::name).into_iter();
             names.filter(|name| Metric::of_texts(name).is_some()).chain([ROUGE[0]]).collect()
@@ -96,37 +92,37 @@ impl<'de> Deserialize<'de> for TextScore {
 section! {
     /// Source of the sentences: files, or the demo grammar.
     data DataSpec {
-        /// Text that each source begins with, such as `translate English to German: `. Where one is stated, an empty one too, nothing
-        /// is said of those that the model knows.
+        /// Text to put before each source, such as `translate English to German: `. Setting it, even to the empty string, turns off the
+        /// warning about prefixes that the model knows.
         pub source_prefix: Option<String>,
-        /// Code of the source's language, as the checkpoint's tokeniser writes it.
+        /// Source language code, as the checkpoint's tokeniser writes it.
         pub source_language: Option<String>,
-        /// Code of the target's language.
+        /// Target language code.
         pub target_language: Option<String>,
-        /// The demo language, made when needed; its splits are train, dev, test and shifted.
+        /// Synthetic language pair, generated when needed; the splits are train, dev, test and shifted.
         pub grammar: Option<Grammar>,
-        /// Files by the name of their split, relative to the data folder.
+        /// Files by split, relative to the data folder.
         #[serde(default)]
         pub splits: BTreeMap<String, FilePair>,
     }
 }
 
-/// Byte-level BPE of source and target together.
+/// Byte-level BPE, trained on source and target together.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenizerSpec {
-    /// Greatest number of pieces, special symbols included.
+    /// Maximum vocabulary size, special tokens included.
     pub vocabulary: usize,
 }
 
 section! {
     /// Size of a Marian model; encoder and decoder are equally deep and wide.
     model ModelSpec {
-        /// Between the two linear maps of a feed-forward block.
+        /// Activation function of feed-forward blocks.
         pub activation: Activation,
         /// Dropout on embeddings and on the output of each sublayer.
         pub dropout: f64,
-        /// The longest sentence, in tokens.
+        /// Maximum sentence length in tokens.
         pub positions: i64,
     }
 }
@@ -134,17 +130,17 @@ section! {
 section! {
     /// Adam with an inverse square root schedule (Vaswani et al. 2017, Section 5.3).
     training TrainingSpec {
-        /// Bound of a batch: rows times the longest sentence of either side, in tokens.
+        /// Maximum batch size in tokens: rows times the longest sentence of either side.
         pub batch_tokens: usize,
         /// Learning rate at the end of the warm-up.
         pub peak_learning_rate: f64,
-        /// Steps of linear warm-up.
+        /// Optimiser updates of linear warm-up.
         pub warmup_steps: usize,
         /// ε of label smoothing.
         pub label_smoothing: f64,
-        /// Greatest l2 norm of the gradient of all weights together.
+        /// Maximum L2 norm of the gradient of all weights together.
         pub clip_norm: f64,
-        /// Decoupled weight decay of the linear maps and the embeddings (Loshchilov and Hutter 2019).
+        /// Decoupled weight decay of linear maps and embeddings (Loshchilov and Hutter 2019).
         #[serde(default, skip_serializing_if = "is_zero")]
         pub weight_decay: f64,
         /// Decay rates of Adam's two moments.
@@ -153,7 +149,7 @@ section! {
     }
 }
 
-/// Leaves out a weight decay of zero: models that were trained before there was one have the same settings.
+/// Omits a weight decay of zero, so that the settings of older models stay equal.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &f64) -> bool {
     *number == 0.0
@@ -163,24 +159,24 @@ fn adam_betas() -> [f64; 2] {
     [0.9, 0.98]
 }
 
-/// Search for translations; what is absent is as in [`DecodingSpec::usual`], or as the checkpoint says.
+/// Beam search; defaults to [`DecodingSpec::usual`] or to the checkpoint's settings.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DecodingSpec {
-    /// Hypotheses kept for a sentence.
+    /// Beam width.
     pub beam: Option<usize>,
-    /// The exponent of the length.
+    /// Exponent of the length normalisation.
     pub length_penalty: Option<f64>,
-    /// End of a sentence's search.
+    /// Stopping criterion of a sentence's search.
     pub stopping: Option<Stopping>,
-    /// Longest translation, in tokens for each source token ...
+    /// Maximum translation length, in tokens per source token ...
     pub length_ratio: Option<f64>,
-    /// ... and in tokens on top of that.
+    /// ... plus this number of tokens.
     pub length_offset: Option<usize>,
 }
 
 impl DecodingSpec {
-    /// Of models that are trained here.
+    /// Returns the default beam search of models that are trained here.
     pub(crate) fn usual() -> BeamSearch {
         BeamSearch {
             beam: 5,
@@ -191,9 +187,9 @@ impl DecodingSpec {
         }
     }
 
-    /// `search` with these settings.
+    /// Overrides settings of `search`.
     pub(crate) fn over(self, search: BeamSearch) -> BeamSearch {
-        // Half of a limit of ours and half of the checkpoint's would make no sense.
+        // If either limit is set, the other one defaults to ours, since mixing it with the checkpoint's would make no sense.
         let ours = self.length_ratio.is_some() || self.length_offset.is_some();
         let (ratio, offset) = if ours { Self::usual().length_limit } else { search.length_limit };
         BeamSearch {
@@ -244,7 +240,7 @@ impl Spec for TranslationSpec {
     }
 
     fn layout(&self) -> Option<HeadLayout> {
-        // sizes of the vocabulary do not matter
+        // vocabulary sizes do not matter
         let config = |model: &ModelSpec| model.open_heads.of_config(model.marian_config(3, [0, 2, 2]));
         self.model.as_ref().map(|model| config(model).layout())
     }
@@ -311,13 +307,13 @@ impl DecodingSpec {
 }
 
 impl ModelSpec {
-    /// The configuration with all heads, for the vocabulary that the tokeniser came out with.
+    /// Returns the configuration with all heads, for the tokeniser's vocabulary size.
     pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
         let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
         self.marian_config(tokenizer.vocabulary_size() as i64, symbols)
     }
 
-    /// `symbols`: end, padding and start.
+    /// `symbols`: EOS, padding and decoder start token.
     fn marian_config(&self, vocab_size: i64, [end, pad, start]: [u32; 3]) -> TranslatorConfig {
         let model = self;
         TranslatorConfig {

@@ -1,4 +1,4 @@
-//! Tokenisers of translators, and the check that one belongs to its model.
+//! Tokenisers of translators, and the check that tokeniser and model match.
 use std::fs;
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 
-/// The tokeniser of a model's publisher.
+/// The tokeniser published with a model.
 pub(super) struct Published {
     pub(super) tokenizer: Box<dyn SentenceTokenizer>,
-    /// The code of the target's language, where translations begin with it.
+    /// The target language code, if translations begin with it.
     pub(super) begin: Option<u32>,
 }
 
@@ -25,9 +25,9 @@ impl Published {
     }
 }
 
-/// Reads the tokeniser of a model's publisher; `None` in a folder that was trained here.
+/// Loads the tokeniser published with a model; `None` for a model that was trained here.
 ///
-/// - `languages`: codes of source and target, for tokenisers that have such
+/// - `languages`: source and target codes, for tokenisers that need them
 pub(super) fn of_publisher(
     folder: &Path,
     config: &TranslatorConfig,
@@ -52,8 +52,8 @@ pub(super) fn of_publisher(
     Ok(if is_ours { None } else { Some(Published::new(MarianTokenizer::load(folder)?)) })
 }
 
-/// Texts that sources began with in training, as `config.json` lists them for the tasks of a T5; where an original T5 lists none, two
-/// of those that all such models know (Raffel et al. 2020, Appendix D). Before them, where they stand.
+/// Returns where prefixes are listed, and the prefixes of sources in training: those in `config.json` for the tasks of a T5. If an original
+/// T5 lists none, two prefixes that all such models know (Raffel et al. 2020, Appendix D).
 pub(crate) fn prefixes(folder: &Path) -> (&'static str, Vec<String>) {
     let config = fs::read(folder.join("config.json")).ok();
     let config: Value = config.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
@@ -68,7 +68,7 @@ pub(crate) fn prefixes(folder: &Path) -> (&'static str, Vec<String>) {
     ("config.json lists prefixes", listed)
 }
 
-/// Refuses a tokeniser that does not belong to the model in `folder`, of the subject `name`.
+/// Refuses a tokeniser that does not match the model in `folder`; `name`: of the setup.
 pub(super) fn check(
     tokenizer: &dyn SentenceTokenizer,
     config: &TranslatorConfig,
@@ -81,7 +81,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// A model in `folder` with another architecture or vocabulary than that of the subject `name`.
+/// Returns the error for a model in `folder` whose architecture or vocabulary differs from the setup `name`.
 pub(super) fn other_model(folder: &Path, name: &str) -> Error {
     let fault = format!("is not the one that subject `{name}` describes");
     let folder = folder.display();

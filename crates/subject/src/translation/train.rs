@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::subject_file::SubjectFile;
 use crate::train::{Load, Trained};
 
-/// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
+/// ε of Adam: Vaswani et al. (2017), Section 5.3.
 const EPSILON: f64 = 1e-9;
 
 impl Trained for Translation {
