@@ -31,9 +31,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TASKS", value_delimiter = ',')]
     pub tasks: Vec<String>,
 
-    /// Column of a table with the name of each document; rows with the same name are averaged
-    #[arg(long, value_name = "COLUMN", default_value = "id")]
-    pub id: String,
+    /// Column of a table with the name of each document; rows with the same name are averaged [default: id]
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Option<String>,
 
     /// Column of a table with the score of each document [default: score]
     #[arg(long, value_name = "COLUMN", conflicts_with = "metric")]
@@ -91,6 +91,30 @@ pub(crate) struct Args {
 /// Options that translations, whose documents have no names, have no use for.
 const OF_NAMED_DOCUMENTS: [&str; 8] =
     ["filter", "tasks", "id", "score", "cluster", "lower_is_better", "allow_missing", "other_prompts"];
+
+impl Args {
+    /// Returns the column with the name of each document.
+    pub fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or("id")
+    }
+
+    /// Returns the given options that result files of headcount, whose metric is stored and whose segments have no names, have no use for.
+    pub fn unfit_for_results(&self) -> Option<String> {
+        let options = [
+            ("--metric", !self.metric.is_empty()),
+            ("--filter", !self.filter.is_empty()),
+            ("--tasks", !self.tasks.is_empty()),
+            ("--id", self.id.is_some()),
+            ("--cluster", self.cluster.is_some()),
+            ("--lower-is-better", self.lower_is_better),
+            ("--allow-missing", self.allow_missing > 0),
+            ("--other-prompts", self.other_prompts),
+        ];
+        let given: Vec<&str> =
+            options.into_iter().filter_map(|(name, is_given)| is_given.then_some(name)).collect();
+        (!given.is_empty()).then(|| given.join(", "))
+    }
+}
 
 /// Returns the name for a task: from `TASK=NAME`, or else a name for all tasks.
 pub(crate) fn of_task<'a>(names: &'a [String], task: &str) -> Option<&'a str> {

@@ -1,4 +1,6 @@
 //! Texts from files and arguments, such that they cannot steer a terminal.
+use std::error::Error;
+use std::iter;
 
 /// `text` with control characters other than line breaks shown as escapes, `\u{1b}` for example.
 pub fn visible(text: &str) -> String {
@@ -23,6 +25,12 @@ pub fn one_line(text: &str) -> String {
 pub fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// The message of an error and those of its sources, joined by colons.
+pub fn in_full(error: &dyn Error) -> String {
+    let causes = iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The most characters of a foreign text that a message repeats.

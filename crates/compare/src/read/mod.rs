@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use corpus::labelled::RowKind;
 pub(crate) use outcomes::{Document, Outcomes};
+pub(crate) use stored::file_and_row;
 pub(crate) use texts::Counted;
 
 use crate::Error;
@@ -45,6 +46,11 @@ pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     }
     let stored = args.runs.iter().map(|run| stored::place(run).filter(|_| args.score.is_none()));
     if let Some(stored) = stored.collect::<Option<Vec<_>>>() {
+        if let Some(options) = args.unfit_for_results() {
+            let fault =
+                format!("a result file of headcount has its own metric and segments: it takes no {options}");
+            return Err(Error::of(stored[0].0, fault));
+        }
         return Ok(Runs::Counted(stored::read(&stored)?));
     }
     let mut all: Vec<BTreeMap<String, Outcomes>> = Vec::new();

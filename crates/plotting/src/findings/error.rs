@@ -29,12 +29,6 @@ pub enum Error {
     Invalid(String),
 }
 
-/// The message of an error and those of its sources, joined by colons.
-fn in_full(error: &dyn StdError) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
 /// A file that cannot be shown, with what follows its name in the message.
 pub(crate) fn faulty(path: &Path, fault: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("`{}` {fault}", path.display()))
@@ -47,7 +41,7 @@ pub(crate) fn unreadable<E: StdError>(path: &Path) -> impl FnOnce(E) -> Error {
 
 /// An error, with what could not be done because of it.
 pub(crate) fn within<E: StdError>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
-    |source| Error::Invalid(format!("{}: {}", what(), in_full(&source)))
+    |source| Error::Invalid(format!("{}: {}", what(), words::in_full(&source)))
 }
 
 /// Numbers of a file that cannot be compared.
@@ -113,7 +107,7 @@ pub struct LeftOut {
 impl LeftOut {
     /// Returns what was read; nothing if there was a fault, which is then noted once.
     pub fn keep<T>(&mut self, read: Result<T>) -> Option<T> {
-        read.map_err(|error| self.note(in_full(&error))).ok()
+        read.map_err(|error| self.note(words::in_full(&error))).ok()
     }
 
     /// Notes once what is left out.
