@@ -18,7 +18,7 @@ pub(crate) use stored::file_and_row;
 pub(crate) use texts::Counted;
 
 use crate::Error;
-use crate::args::{Args, of_task};
+use crate::args::{Args, UNFIT_FOR_RESULTS, of_task};
 
 /// What all runs have measured.
 pub(crate) enum Runs {
@@ -46,10 +46,11 @@ pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     }
     let stored = args.runs.iter().map(|run| stored::place(run).filter(|_| args.score.is_none()));
     if let Some(stored) = stored.collect::<Option<Vec<_>>>() {
-        if let Some(options) = args.unfit_for_results() {
-            let fault =
-                format!("a result file of headcount has its own metric and segments: it takes no {options}");
-            return Err(Error::of(stored[0].0, fault));
+        if args.is_unfit_for_results() {
+            return Err(Error::of(
+                stored[0].0,
+                format!("a result file of headcount takes none of {UNFIT_FOR_RESULTS}"),
+            ));
         }
         return Ok(Runs::Counted(stored::read(&stored)?));
     }
