@@ -1,13 +1,13 @@
 //! Pairs the documents of all runs.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use stats::Segments;
 use stats::means::{Mean, MeanMetric};
 
 use crate::Error;
 use crate::args::Args;
-use crate::read::{Counted, Document, Outcomes, Runs, name, only_or_named};
+use crate::read::{Counted, Document, Outcomes, Runs, file_and_row, name, only_or_named};
 
 /// A task, restricted to the documents that every run contains.
 pub(crate) struct Task {
@@ -211,10 +211,10 @@ fn sums(scores: impl Iterator<Item = f64>, clusters: Option<&[usize]>) -> Vec<Me
 
 /// Returns the file names of the runs, or full paths if two file names are equal.
 pub(crate) fn run_names(paths: &[PathBuf]) -> Vec<String> {
-    // row names in result files may contain slashes
-    let shown = |path: &PathBuf| match path.to_str().and_then(|text| text.split_once('#')) {
-        Some((file, row)) => format!("{}#{row}", name(Path::new(file))),
-        None => name(path),
+    // rows of result files may contain slashes
+    let shown = |path: &PathBuf| match file_and_row(path) {
+        (file, "") => name(file),
+        (file, row) => format!("{}#{row}", name(file)),
     };
     let names: Vec<String> = paths.iter().map(shown).collect();
     let is_unique = |(place, name): (usize, &String)| !name.is_empty() && !names[..place].contains(name);

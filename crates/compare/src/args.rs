@@ -30,9 +30,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TASKS", value_delimiter = ',')]
     pub tasks: Vec<String>,
 
-    /// Table column with the name of each document; rows with equal names are averaged
-    #[arg(long, value_name = "COLUMN", default_value = "id")]
-    pub id: String,
+    /// Table column with the name of each document; rows with equal names are averaged [default: id]
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Option<String>,
 
     /// Table column with the score of each document [default: score]
     #[arg(long, value_name = "COLUMN", conflicts_with = "metric")]
@@ -90,6 +90,24 @@ pub(crate) struct Args {
 /// Options that do not apply to translations, whose lines have no names.
 const OF_NAMED_DOCUMENTS: [&str; 8] =
     ["filter", "tasks", "id", "score", "cluster", "lower_is_better", "allow_missing", "other_prompts"];
+
+impl Args {
+    /// Returns the column with the name of each document.
+    pub fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or("id")
+    }
+
+    /// Returns true if an option of [`UNFIT_FOR_RESULTS`] is given.
+    pub fn is_unfit_for_results(&self) -> bool {
+        let has_names = [&self.metric, &self.filter, &self.tasks].iter().any(|names| !names.is_empty());
+        let has_columns = self.id.is_some() || self.cluster.is_some();
+        has_names || has_columns || self.lower_is_better || self.allow_missing > 0 || self.other_prompts
+    }
+}
+
+/// Options that result files of headcount have no use for: their metric is stored, and their segments have no names.
+pub(crate) const UNFIT_FOR_RESULTS: &str =
+    "--metric, --filter, --tasks, --id, --cluster, --lower-is-better, --allow-missing and --other-prompts";
 
 /// Returns the `NAME` of `TASK=NAME` for this task, otherwise the first name that applies to all tasks.
 pub(crate) fn of_task<'a>(names: &'a [String], task: &str) -> Option<&'a str> {

@@ -287,6 +287,26 @@ fn rows_of_result_files_have_the_numbers_of_their_experiment() {
         let said = refusal(&root, &[full, other]);
         assert!(said.contains(expected), "{other}: {said}");
     }
+    for option in [["--id", "id"], ["--cluster", "layer"], ["--metric", "bleu"], ["--allow-missing", "1"]] {
+        let said = refusal(&root, &[&[full, full], &option[..]].concat());
+        assert!(said.contains("takes none of --metric") && said.contains(option[0]), "{said}");
+    }
+}
+
+/// Folders may have the sign that separates file and row in their names.
+#[test]
+fn rows_are_named_behind_the_last_sign() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/demo-induction");
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("a#b");
+    fs::create_dir(&folder).unwrap();
+    for file in fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.file_name().unwrap().to_str().unwrap().starts_with("ablate-one.") {
+            fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let found = &rows(root.path(), &["a#b/ablate-one.csv", "a#b/ablate-one.csv#self:2:2"])[0];
+    assert_eq!((&found["metric"], &found["run"]), (&json!("nats"), &json!("ablate-one.csv#self:2:2")));
 }
 
 #[test]

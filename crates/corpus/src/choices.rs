@@ -115,7 +115,7 @@ pub fn read(
     let choice = |(place, record): (usize, Result<Record, Error>)| {
         let (record, answer) = (record?, answers.as_ref().map(|answers| answers[place].as_str()));
         let mut question = || {
-            let mut choice = format.choice(&record, &templates.context, answer)?;
+            let mut choice = format.choice(&record, &templates, answer)?;
             let description = format::said(templates.description.fill(&record)?)?;
             choice.context = description + &shots.before(&choice)? + &choice.context;
             Ok(choice)

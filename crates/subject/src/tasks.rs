@@ -111,6 +111,17 @@ mod tests {
     }
 
     #[test]
+    fn a_task_that_cannot_be_read_is_refused_with_its_cause() {
+        let text = "task = 'language-modelling'\ndescription = 'x'\ncheckpoint.from = 'x'\n\
+                    data.splits.test = { from = 'lm-eval:none.yaml', files = ['a.jsonl'] }\n";
+        let fault = read_text("x", Path::new("folder/x.toml"), text).err().unwrap();
+        assert!(
+            fault.starts_with("data.splits.test: cannot read `folder/none.yaml`: No such file"),
+            "{fault}"
+        );
+    }
+
+    #[test]
     fn splits_whose_names_lead_elsewhere_are_refused() {
         let fault =
             |name: &str| format!("a split cannot be called {name}: its name becomes part of file names");

@@ -10,4 +10,4 @@ pub use numbers::{
     short, signed, tenths, typeset, with_minus,
 };
 pub use streams::{exit_code, print, print_error, print_line, say_line, warn, warnings};
-pub use visible::{capitalised, excerpt, one_line, visible};
+pub use visible::{capitalised, excerpt, in_full, one_line, visible};

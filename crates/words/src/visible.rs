@@ -1,4 +1,6 @@
 //! Texts from files and arguments, made safe for terminals.
+use std::error::Error;
+use std::iter;
 
 /// Replaces control characters other than line breaks by escapes, such as `\u{1b}`.
 pub fn visible(text: &str) -> String {
@@ -23,6 +25,12 @@ pub fn one_line(text: &str) -> String {
 pub fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// Joins the message of an error and its sources with colons.
+pub fn in_full(error: &dyn Error) -> String {
+    let causes = iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Maximum number of characters of a foreign text in a message.

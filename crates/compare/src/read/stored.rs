@@ -1,5 +1,5 @@
 //! Result files of headcount: the full model or one row, from the per-segment statistics stored next to the file.
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use records::{BASE, Blocks, Identity, Signature};
 use significance::{Store, has_windows, metric_of, unpaired};
@@ -9,17 +9,23 @@ use stats::blocks::block_length;
 use super::texts::Counted;
 use crate::Error;
 
-/// Returns the file and the row of `FILE.csv#ROW`, with an empty row for the full model; `None` if no statistics are stored.
-pub(super) fn place(path: &Path) -> Option<(PathBuf, String)> {
-    let text = path.to_str()?;
-    let (file, row) = text.split_once('#').filter(|_| !path.exists()).unwrap_or((text, ""));
-    let file = PathBuf::from(file);
-    (file.exists() && Blocks::path_beside(&file).exists()).then(|| (file, row.to_owned()))
+/// A result file and the name of a row in it, empty for the full model.
+type Place<'a> = (&'a Path, &'a str);
+
+/// Returns the file and the row of `FILE.csv#ROW`; the row is empty if a file has this name or no row is named.
+pub(crate) fn file_and_row(path: &Path) -> Place<'_> {
+    let both = path.to_str().and_then(|text| text.rsplit_once('#')).filter(|_| !path.exists());
+    both.map_or((path, ""), |(file, row)| (Path::new(file), row))
+}
+
+/// Returns the file and the row of a run; `None` if no statistics are stored next to it.
+pub(super) fn place(run: &Path) -> Option<Place<'_>> {
+    Some(file_and_row(run)).filter(|(file, _)| file.exists() && Blocks::path_beside(file).exists())
 }
 
 /// Reads the segments of all runs; fails if a run has other segments than the first.
-pub(super) fn read(runs: &[(PathBuf, String)]) -> Result<Counted, Error> {
-    let read = |(file, row): &(PathBuf, String)| segments(file, row);
+pub(super) fn read(runs: &[Place<'_>]) -> Result<Counted, Error> {
+    let read = |(file, row): &Place<'_>| segments(file, row);
     let all = runs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let (first, base) = &all[0];
     for ((file, _), (own, segments)) in runs.iter().zip(&all).skip(1) {

@@ -22,7 +22,7 @@ pub(super) fn read_separated(path: &Path, delimiter: u8, args: &Args) -> Result<
         place.ok_or_else(|| no_column(path, name, &headers.iter().collect::<Vec<_>>()))
     };
     let metric = args.score.as_deref().unwrap_or(SCORE);
-    let (id, score) = (column(&args.id)?, column(metric)?);
+    let (id, score) = (column(args.id())?, column(metric)?);
     let cluster = args.cluster.as_deref().map(column).transpose()?;
     let mut outcomes = Outcomes::new(metric);
     for row in reader.records() {
@@ -46,7 +46,7 @@ pub(super) fn read_columns(path: &Path, kind: RowKind, args: &Args) -> Result<Ou
         place.map(|place| &table.columns[place].cells).ok_or_else(|| no_column(path, name, &names()))
     };
     let metric = args.score.as_deref().unwrap_or(SCORE);
-    let (id, score) = (column(&args.id)?, column(metric)?);
+    let (id, score) = (column(args.id())?, column(metric)?);
     let cluster = args.cluster.as_deref().map(column).transpose()?;
     let mut outcomes = Outcomes::new(metric);
     for row in 0..score.len() {
@@ -76,7 +76,7 @@ fn add(outcomes: &mut Outcomes, [id, text]: [&str; 2], cluster: Option<&str>) ->
 
 pub(super) fn read_json(path: &Path, args: &Args) -> Result<Outcomes, Error> {
     let metric = args.score.as_deref().unwrap_or(SCORE);
-    let wanted = [&*args.id, metric].into_iter().chain(args.cluster.as_deref());
+    let wanted = [args.id(), metric].into_iter().chain(args.cluster.as_deref());
     // a key may contain dots or be a path
     let wanted: Vec<&str> = wanted.flat_map(|key| [key, root(key)]).collect();
     let mut outcomes = Outcomes::new(metric);
@@ -85,7 +85,7 @@ pub(super) fn read_json(path: &Path, args: &Args) -> Result<Outcomes, Error> {
         let mut add = || -> Result<(), String> {
             let fields = fields(&text, Some(&wanted))?;
             let lacking = |key: &str| format!("no `{}`", words::excerpt(key));
-            let id = at(&fields, &args.id).and_then(named).ok_or_else(|| lacking(&args.id))?;
+            let id = at(&fields, args.id()).and_then(named).ok_or_else(|| lacking(args.id()))?;
             let value = at(&fields, metric).ok_or_else(|| lacking(metric))?;
             let shown = || words::excerpt(&value.to_string());
             let score = number(value).ok_or_else(|| format!("`{metric}` is {}, not a number", shown()))?;

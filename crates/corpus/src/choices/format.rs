@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use words::excerpt;
 
 use super::Choice;
-use super::jinja::{self, Filled};
+use super::jinja::{Filled, Jinja, digits};
 use super::template::Template;
 use crate::Error;
 use crate::foreign::listed;
@@ -161,12 +161,8 @@ impl ChoiceFormat {
 
     /// The templates, if nothing is wrong with the description.
     pub(super) fn templates(&self) -> Result<Templates<'_>, Error> {
-        let wrong = |reason: String| Error::of_format(reason);
-        let templates = Templates {
-            context: Part::parse(self.context.as_ref()).map_err(wrong)?,
-            description: Part::parse(self.description.as_ref()).map_err(wrong)?,
-        };
-        self.fault(&templates).map_or(Ok(templates), |reason| Err(wrong(reason)))
+        let templates = Templates::parse(self).map_err(Error::of_format)?;
+        self.fault(&templates).map_or(Ok(templates), |reason| Err(Error::of_format(reason)))
     }
 
     fn fault(&self, templates: &Templates<'_>) -> Option<String> {
@@ -178,9 +174,6 @@ impl ChoiceFormat {
             );
         }
         if let Some(fault) = self.layout().fault(self.columns(templates).iter()) {
-            return Some(fault);
-        }
-        if let Some(fault) = self.jinjas().find_map(|template| jinja::check(template).err()) {
             return Some(fault);
         }
         let is_single = matches!(self.choices, Choices::Target { .. });
@@ -215,24 +208,6 @@ impl ChoiceFormat {
         }
     }
 
-    /// The templates of lm-evaluation-harness.
-    fn jinjas(&self) -> impl Iterator<Item = &str> {
-        let choices = match &self.choices {
-            Choices::Jinja { jinja } | Choices::Target { target: jinja } => Some(jinja),
-            Choices::List(_) | Choices::Each(_) => None,
-        };
-        let answer = match &self.answer {
-            Some(Answer::Jinja { jinja }) => Some(jinja),
-            _ => None,
-        };
-        let contexts =
-            [&self.context, &self.description].into_iter().flatten().filter_map(|context| match context {
-                Context::Jinja { jinja } => Some(jinja),
-                Context::Braces(_) => None,
-            });
-        contexts.chain(choices).chain(answer).map(String::as_str)
-    }
-
     /// The fields that are needed of each row but for those of templates.
     fn named_fields(&self) -> impl Iterator<Item = &str> {
         let list = match &self.choices {
@@ -256,10 +231,15 @@ impl ChoiceFormat {
 
     /// The columns that are needed of a table, each once; none if templates may name any.
     pub(super) fn columns(&self, templates: &Templates<'_>) -> Vec<Column> {
-        if self.jinjas().next().is_some() {
+        let Templates {
+            choices: None,
+            answer: None,
+            context: Part::Braces(context),
+            description: Part::Braces(description),
+        } = templates
+        else {
             return Vec::new();
-        }
-        let Templates { context, description } = templates;
+        };
         let fields = self.named_fields().chain(context.fields()).chain(description.fields());
         let mut fields: Vec<&str> = fields.collect();
         fields.sort_unstable();
@@ -280,11 +260,11 @@ impl ChoiceFormat {
     pub(super) fn choice(
         &self,
         record: &Record,
-        context: &Part<'_>,
+        templates: &Templates<'_>,
         from_file: Option<&str>,
     ) -> Result<Choice, String> {
-        let mut choices = self.choices(record)?;
-        let mut context = context.fill(record)?;
+        let mut choices = self.choices(record, templates)?;
+        let mut context = templates.context.fill(record)?;
         if matches!(self.choices, Choices::Target { .. }) {
             let context = said(context)?;
             return Ok(Choice { context, choices, delimiter: self.delimiter.clone(), ..Choice::default() });
@@ -301,8 +281,8 @@ impl ChoiceFormat {
         }
         let group = self.group.as_ref().map(|field| record.text(field)).transpose()?;
         let delimiter = self.delimiter.clone();
-        if let (Filled::Number(answer), Some(Answer::Jinja { jinja })) = (&context, &self.answer) {
-            let ending = jinja::fill(jinja, record)?.text().map_err(|fault| format!("its answer {fault}"))?;
+        if let (Filled::Number(answer), Some(jinja)) = (&context, &templates.answer) {
+            let ending = jinja.fill(record)?.text().map_err(|fault| format!("its answer {fault}"))?;
             let answer = within(*answer, 0, choices.len())?;
             let endings = vec![ending; choices.len()];
             return Ok(Choice {
@@ -316,24 +296,28 @@ impl ChoiceFormat {
         }
         let contexts = self.contexts.iter().flatten().map(|text| self.text(text, record));
         let contexts = contexts.collect::<Result<_, _>>()?;
-        let answer = self.answer(record, from_file, &choices)?;
+        let answer = match &templates.answer {
+            Some(jinja) => answer_by(jinja, record, &choices)?,
+            None => self.answer(record, from_file, &choices)?,
+        };
         Ok(Choice { context: said(context)?, contexts, choices, answer, group, delimiter })
     }
 
-    fn choices(&self, record: &Record) -> Result<Vec<String>, String> {
+    fn choices(&self, record: &Record, templates: &Templates<'_>) -> Result<Vec<String>, String> {
         let text = |filled: Filled| filled.text().map_err(|fault| format!("a choice {fault}"));
+        let jinja = || templates.choices.as_ref().expect("parsed with the others");
         match &self.choices {
             Choices::List(field) => record.texts(field),
             Choices::Each(texts) => texts.iter().map(|text| self.text(text, record)).collect(),
-            Choices::Target { target } => {
-                let target = jinja::fill_text(target, record)?;
+            Choices::Target { .. } => {
+                let target = jinja().fill_text(record)?;
                 if target.trim().is_empty() {
                     Err("its target is blank".to_owned())
                 } else {
                     Ok(vec![target])
                 }
             }
-            Choices::Jinja { jinja } => match jinja::fill(jinja, record)? {
+            Choices::Jinja { .. } => match jinja().fill(record)? {
                 Filled::List(members) => members.into_iter().map(text).collect(),
                 other => Err(format!(
                     "its choices are `{}`, but a list of texts is needed",
@@ -369,7 +353,7 @@ impl ChoiceFormat {
             Answer::Named { field, within } => {
                 return position(&record.text(field)?, &record.texts(within)?, choices.len());
             }
-            Answer::Jinja { jinja } => return self.answer_by(jinja, record, choices),
+            Answer::Jinja { .. } => unreachable!("templates give answers themselves"),
         };
         let number = given.trim().parse::<usize>().ok().filter(|number| *number >= first);
         number.map_or_else(
@@ -377,26 +361,26 @@ impl ChoiceFormat {
             |number| within(number, first, choices.len()),
         )
     }
+}
 
-    /// The one that a template gives: by its number, or its text.
-    fn answer_by(&self, jinja: &str, record: &Record, choices: &[String]) -> Result<usize, String> {
-        let given = match jinja::fill(jinja, record)? {
-            Filled::List(mut members) if members.len() == 1 => members.remove(0),
-            Filled::List(members) => {
-                return Err(format!("it has {} right answers, but 1 is needed", members.len()));
-            }
-            other => other,
-        };
-        let text = match given {
-            Filled::Number(number) => return within(number, 0, choices.len()),
-            other => other.text()?,
-        };
-        match (choices.iter().position(|choice| *choice == text), jinja::digits(&text)) {
-            (Some(place), _) => Ok(place),
-            (None, Some(number)) => within(number, 0, choices.len()), // of a table, whose cells are texts
-            (None, None) => {
-                Err(format!("its answer is `{}`, which must be one of {}", excerpt(&text), listed(choices)))
-            }
+/// The right choice that a template gives: by its number, or its text.
+fn answer_by(jinja: &Jinja<'_>, record: &Record, choices: &[String]) -> Result<usize, String> {
+    let given = match jinja.fill(record)? {
+        Filled::List(mut members) if members.len() == 1 => members.remove(0),
+        Filled::List(members) => {
+            return Err(format!("it has {} right answers, but 1 is needed", members.len()));
+        }
+        other => other,
+    };
+    let text = match given {
+        Filled::Number(number) => return within(number, 0, choices.len()),
+        other => other.text()?,
+    };
+    match (choices.iter().position(|choice| *choice == text), digits(&text)) {
+        (Some(place), _) => Ok(place),
+        (None, Some(number)) => within(number, 0, choices.len()), // of a table, whose cells are texts
+        (None, None) => {
+            Err(format!("its answer is `{}`, which must be one of {}", excerpt(&text), listed(choices)))
         }
     }
 }
@@ -417,16 +401,34 @@ fn beyond(given: &str, first: usize, choices: usize) -> String {
     format!("its answer is `{}`, but must be a number from {first} to {last}", excerpt(given))
 }
 
-/// What precedes the choices, parsed.
+/// The templates of a format, parsed.
 pub(super) struct Templates<'a> {
-    pub(super) context: Part<'a>,
+    context: Part<'a>,
     pub(super) description: Part<'a>,
+    choices: Option<Jinja<'a>>,
+    answer: Option<Jinja<'a>>,
 }
 
-/// A part of it.
+impl<'a> Templates<'a> {
+    fn parse(format: &'a ChoiceFormat) -> Result<Self, String> {
+        let choices = match &format.choices {
+            Choices::Jinja { jinja } | Choices::Target { target: jinja } => Some(Jinja::parse(jinja)?),
+            Choices::List(_) | Choices::Each(_) => None,
+        };
+        let answer = match &format.answer {
+            Some(Answer::Jinja { jinja }) => Some(Jinja::parse(jinja)?),
+            _ => None,
+        };
+        let [context, description] =
+            [&format.context, &format.description].map(|part| Part::parse(part.as_ref()));
+        Ok(Self { context: context?, description: description?, choices, answer })
+    }
+}
+
+/// What precedes the choices.
 pub(super) enum Part<'a> {
     Braces(Template),
-    Jinja(&'a str),
+    Jinja(Jinja<'a>),
 }
 
 impl<'a> Part<'a> {
@@ -434,21 +436,14 @@ impl<'a> Part<'a> {
         match context {
             None => Template::parse("").map(Self::Braces),
             Some(Context::Braces(text)) => Template::parse(text).map(Self::Braces),
-            Some(Context::Jinja { jinja }) => Ok(Self::Jinja(jinja)),
-        }
-    }
-
-    fn fields(&self) -> Vec<&str> {
-        match self {
-            Self::Braces(template) => template.fields(),
-            Self::Jinja(_) => Vec::new(),
+            Some(Context::Jinja { jinja }) => Jinja::parse(jinja).map(Self::Jinja),
         }
     }
 
     pub(super) fn fill(&self, record: &Record) -> Result<Filled, String> {
         match self {
             Self::Braces(template) => template.fill(record).map(Filled::Text),
-            Self::Jinja(jinja) => jinja::fill_line(jinja, record),
+            Self::Jinja(jinja) => jinja.fill_line(record),
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use minijinja::value::{Value, ValueKind};
-use minijinja::{Environment, ErrorKind, State, UndefinedBehavior, escape_formatter};
+use minijinja::{Environment, ErrorKind, State, Template, UndefinedBehavior, escape_formatter};
 use minijinja_contrib::pycompat::unknown_method_callback;
 use regex::Regex;
 use serde_json::Value as Json;
@@ -93,57 +93,62 @@ fn method(
     })
 }
 
-/// Finds what is wrong with a template itself.
-pub(super) fn check(template: &str) -> Result<(), String> {
-    JINJA.template_from_str(template).map(drop).map_err(|fault| unfit(template, &fault))
+/// A template, compiled, or the name of a field.
+pub(super) struct Jinja<'a> {
+    text: &'a str,
+    compiled: Template<'a, 'a>,
 }
 
-/// Fills a template, which may also be the name of a field. Digits become a number, and a list in Python's notation a list.
-///
-/// # Errors
-/// If the template is none, or the row lacks a field that it asks for.
-pub(super) fn fill(template: &str, record: &Record) -> Result<Filled, String> {
-    let filled = fill_line(template, record)?;
-    Ok(match filled {
-        Filled::Text(text) if !record.fields().contains_key(template) => literals(&text)
-            .map_or(Filled::Text(text), |texts| Filled::List(texts.into_iter().map(Filled::Text).collect())),
-        other => other,
-    })
-}
-
-/// The same, but a list in Python's notation is a text.
-pub(super) fn fill_line(template: &str, record: &Record) -> Result<Filled, String> {
-    let own = record.fields().get(template);
-    if let Some(value) = own {
-        return of_field(value).map_err(|fault| format!("field `{template}` {fault}"));
+impl<'a> Jinja<'a> {
+    /// The error says what is wrong with the template.
+    pub(super) fn parse(text: &'a str) -> Result<Self, String> {
+        let compiled = JINJA.template_from_str(text).map_err(|fault| unfit(text, &fault))?;
+        Ok(Self { text, compiled })
     }
-    let text = fill_text(template, record)?;
-    Ok(digits(&text).map_or(Filled::Text(text), Filled::Number))
-}
 
-/// The same, but digits are a text, too.
-pub(super) fn fill_text(template: &str, record: &Record) -> Result<String, String> {
-    if let Some(value) = record.fields().get(template) {
-        return of_field(value).and_then(Filled::text).map_err(|fault| format!("field `{template}` {fault}"));
+    /// Fills the template. Digits become a number, and a list in Python's notation a list.
+    ///
+    /// # Errors
+    /// If the row lacks a field that the template asks for.
+    pub(super) fn fill(&self, record: &Record) -> Result<Filled, String> {
+        Ok(match self.fill_line(record)? {
+            Filled::Text(text) if !record.fields().contains_key(self.text) => {
+                let list = |texts: Vec<String>| Filled::List(texts.into_iter().map(Filled::Text).collect());
+                literals(&text).map_or(Filled::Text(text), list)
+            }
+            other => other,
+        })
     }
-    let parsed = JINJA.template_from_str(template).map_err(|fault| unfit(template, &fault))?;
-    parsed.render(record.fields()).map_err(|fault| {
-        let known = listed(record.fields().keys());
-        match fault.kind() {
+
+    /// The same, but a list in Python's notation is a text.
+    pub(super) fn fill_line(&self, record: &Record) -> Result<Filled, String> {
+        if let Some(value) = record.fields().get(self.text) {
+            return of_field(value).map_err(|fault| format!("field `{}` {fault}", self.text));
+        }
+        let text = self.rendered(record)?;
+        Ok(digits(&text).map_or(Filled::Text(text), Filled::Number))
+    }
+
+    /// The same, but digits are a text, too.
+    pub(super) fn fill_text(&self, record: &Record) -> Result<String, String> {
+        let Some(value) = record.fields().get(self.text) else { return self.rendered(record) };
+        of_field(value).and_then(Filled::text).map_err(|fault| format!("field `{}` {fault}", self.text))
+    }
+
+    fn rendered(&self, record: &Record) -> Result<String, String> {
+        self.compiled.render(record.fields()).map_err(|fault| match fault.kind() {
             ErrorKind::UndefinedError => {
-                let asked = parsed.undeclared_variables(false);
+                let asked = self.compiled.undeclared_variables(false);
                 let mut asked: Vec<&String> =
                     asked.iter().filter(|name| !record.fields().contains_key(*name)).collect();
                 asked.sort_unstable();
                 let asked = if asked.is_empty() { "a value".to_owned() } else { listed(asked) };
-                format!(
-                    "template `{}` asks for {asked}, which the row lacks: there are {known}",
-                    excerpt(template)
-                )
+                let (template, known) = (excerpt(self.text), listed(record.fields().keys()));
+                format!("template `{template}` asks for {asked}, which the row lacks: there are {known}")
             }
-            _ => unfit(template, &fault),
-        }
-    })
+            _ => unfit(self.text, &fault),
+        })
+    }
 }
 
 fn unfit(template: &str, fault: &minijinja::Error) -> String {
@@ -273,7 +278,7 @@ mod tests {
             ("{{text|regex_replace('(t)(w)', '\\\\2\\\\1')}}", text("one wto three")),
             ("", text("")),
         ] {
-            assert_eq!(fill(template, &record), Ok(expected), "{template}");
+            assert_eq!(Jinja::parse(template).unwrap().fill(&record), Ok(expected), "{template}");
         }
         for (template, expected) in [
             (
@@ -284,9 +289,9 @@ mod tests {
             ("none", "field `none` is null, but text is needed"),
             ("{{a.frobnicate()}}", "template `{{a.frobnicate()}}`: unknown method"),
         ] {
-            let fault = fill(template, &record).unwrap_err();
+            let fault = Jinja::parse(template).unwrap().fill(&record).unwrap_err();
             assert!(fault.contains(expected) && !fault.contains('\n'), "{fault}");
         }
-        assert!(check("{{a").unwrap_err().starts_with("template `{{a`: "));
+        assert!(Jinja::parse("{{a").err().unwrap().starts_with("template `{{a`: "));
     }
 }

@@ -15,8 +15,15 @@ pub(super) fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
         Some((first, _)) => lines.len() == 1 || first.trim() == "[" || parse(first).is_err(),
         None => false,
     };
-    let whole = if is_whole { parse(text).ok().and_then(all) } else { None };
-    match whole {
+    let whole = if is_whole { parse(text).map(all) } else { Ok(None) };
+    // a list over several lines that is torn is no row of its first line
+    let is_list = |(line, _): &(&str, usize)| line.starts_with('[') && parse(line).is_err();
+    if let Err(error) = &whole
+        && lines.first().is_some_and(is_list)
+    {
+        return vec![Err(invalid(path, error.line(), error))];
+    }
+    match whole.ok().flatten() {
         Some(rows) => (1..).zip(rows).map(|(number, row)| row_of(path, number, row)).collect(),
         None => lines.into_iter().map(|(text, line)| object(text, path, line)).collect(),
     }
@@ -87,13 +94,14 @@ fn object(text: &str, path: &Path, line: usize) -> Result<Record, Error> {
             let reason = "a dictionary as Python prints it, not JSON: write it with `json.dumps`";
             Err(Error::of_line(path, line, reason))
         }
-        Err(error) => Err(Error::of_line(path, line, format!("not valid JSON ({})", json_reason(&error)))),
+        Err(error) => Err(invalid(path, line, &error)),
     }
 }
 
-/// Fault of a line, without the number that a line has within itself.
-fn json_reason(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", " at column ")
+/// The error of a line that is not JSON, without the number that the line has in the parsed text.
+fn invalid(path: &Path, line: usize, error: &serde_json::Error) -> Error {
+    let reason = error.to_string().replace(&format!(" at line {} column ", error.line()), " at column ");
+    Error::of_line(path, line, format!("not valid JSON ({reason})"))
 }
 
 /// Parses JSON, including what Python's `json.dumps` writes.

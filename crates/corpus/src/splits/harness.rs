@@ -315,6 +315,11 @@ fn value(node: &Yaml<'_>) -> Result<Value, String> {
         Yaml::Mapping(members) => {
             let member = |(key, member): (&Yaml<'_>, &Yaml<'_>)| {
                 let key = match value(key)? {
+                    Value::String(key) if key == "<<" => {
+                        return Err(
+                            "`<<`, which merges keys, is not read: write the keys themselves".to_owned()
+                        );
+                    }
                     Value::String(key) => key,
                     other => other.to_string(),
                 };
@@ -436,6 +441,7 @@ mod tests {
             ("doc_to_target: q", "", "its answer is `Is it?`, which must be one of `no`, `yes`"),
             ("doc_to_target: 2", "", "its answer is `2`, but must be a number from 0 to 1"),
             ("doc_to_text: !other x", "", "the tag `!other` is not known"),
+            ("<<: {target_delimiter: \"\"}", "", "`t.yaml`: `<<`, which merges keys, is not read"),
             ("a: [", "", "not valid YAML"),
         ] {
             let key = format!("{}:", line.split(':').next().unwrap());

@@ -29,12 +29,6 @@ pub enum Error {
     Invalid(String),
 }
 
-/// Joins the message of an error and its sources with colons.
-fn in_full(error: &dyn StdError) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
 /// Returns an error for a file; `fault` follows its name in the message.
 pub(crate) fn faulty(path: &Path, fault: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("`{}` {fault}", path.display()))
@@ -46,7 +40,7 @@ pub(crate) fn unreadable<E: StdError>(path: &Path) -> impl FnOnce(E) -> Error {
 
 /// Returns an error that begins with what could not be done.
 pub(crate) fn within<E: StdError>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
-    |source| Error::Invalid(format!("{}: {}", what(), in_full(&source)))
+    |source| Error::Invalid(format!("{}: {}", what(), words::in_full(&source)))
 }
 
 /// Returns an error for numbers of a file that cannot be compared.
@@ -111,7 +105,7 @@ pub struct LeftOut {
 impl LeftOut {
     /// Returns what was read, or notes the fault and returns `None`.
     pub fn keep<T>(&mut self, read: Result<T>) -> Option<T> {
-        read.map_err(|error| self.note(in_full(&error))).ok()
+        read.map_err(|error| self.note(words::in_full(&error))).ok()
     }
 
     /// Notes a fault, unless it has been noted before.

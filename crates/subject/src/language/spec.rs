@@ -97,7 +97,7 @@ impl Spec for LanguageSpec {
     fn complete(&mut self, folder: &Path) -> Result<(), String> {
         let mut splits = self.data.splits.iter_mut();
         splits.try_for_each(|(name, split)| {
-            split.translate(folder).map_err(|fault| format!("data.splits.{name}: {fault}"))
+            split.translate(folder).map_err(|fault| format!("data.splits.{name}: {}", words::in_full(&fault)))
         })
     }
 
