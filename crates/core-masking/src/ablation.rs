@@ -196,14 +196,14 @@ pub(crate) fn fold(
 
 /// Sums of head outputs over real positions, which add up over batches.
 #[derive(Debug, Default)]
-pub struct ContextSums {
+pub struct HeadOutputSums {
     /// `[heads, d_head]`, in double precision on the CPU, by attention type and layer.
     sums: BTreeMap<(Attention, usize), Tensor>,
     /// Number of positions summed over.
     positions: BTreeMap<Attention, f64>,
 }
 
-impl ContextSums {
+impl HeadOutputSums {
     pub(crate) fn new(contexts: &RecordedWeights, attended: &BTreeMap<Attention, Attended>) -> Self {
         let sum = |(&(attention, layer), contexts): (&(Attention, usize), &Tensor)| {
             let real = attended[&attention].queries.to_kind(Kind::Double); // [batch, query]

@@ -1,7 +1,7 @@
 //! One block of a Transformer: self-attention, cross-attention in a translator's decoder, and a feed-forward network, each added to the
 //! residual stream. Every model here is a stack of blocks; families differ in where their norms are.
 use families::parts::{self, FeedForwardInput};
-use families::rotary::Turning;
+use families::rotary::RotaryConfig;
 use tch::Tensor;
 
 use crate::attention::{KeyValue, MultiHeadAttention, Visible};
@@ -9,7 +9,7 @@ use crate::experts::FeedForwards;
 use crate::gates::Gate;
 use crate::head_norms::HeadNorms;
 use crate::layers::{FeedForward, LayerNorm, Norm, normalised};
-use crate::rotary::Turns;
+use crate::rotary::RotaryAngles;
 use crate::{Dropout, ModelDropout};
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Block {
     /// Sliding attention window, in keys: the last ones in a decoder, half of them on each side in an encoder.
     pub(crate) window: Option<i64>,
     /// Rotary positions; `None` if the block has none.
-    pub(crate) turning: Option<Turning>,
+    pub(crate) turning: Option<RotaryConfig>,
 }
 
 /// Norms of a sublayer, as in [`parts::Norms`].
@@ -108,12 +108,12 @@ impl From<parts::Block<Tensor>> for Block {
 
 impl Block {
     /// Selects the rotary angles of this block from `all`.
-    pub(crate) fn turns<'a>(&self, all: &'a [(Turning, Turns)]) -> Option<&'a Turns> {
+    pub(crate) fn turns<'a>(&self, all: &'a [(RotaryConfig, RotaryAngles)]) -> Option<&'a RotaryAngles> {
         all.iter().find(|(turning, _)| Some(*turning) == self.turning).map(|(_, turns)| turns)
     }
 
     /// Computes keys and values of all positions, and queries of the first `queries` positions of `x`, `[batch, position, d_model]`.
-    pub(crate) fn attending(&self, x: &Tensor, queries: i64, turns: Option<&Turns>) -> Attending {
+    pub(crate) fn attending(&self, x: &Tensor, queries: i64, turns: Option<&RotaryAngles>) -> Attending {
         let x = self.attention_norms.read(x);
         // queries first: the order of the maps is the order in which gradients are summed, and training must be reproducible to the bit
         let mut queries = self.attention.queries(&x.narrow(1, 0, queries));

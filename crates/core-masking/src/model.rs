@@ -10,8 +10,8 @@ use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::without_heads;
 use crate::storage::pack;
 use crate::{
-    Attention, AttentionRecord, ContextSums, Error, Gates, HeadId, HeadLayout, HeadMeans, HeadSet, Measure,
-    ModelConfig, ModelDropout, Moments, RecordedWeights, Removal, Replacement, Weights,
+    Attention, AttentionRecord, Error, Gates, HeadId, HeadLayout, HeadMeans, HeadOutputSums, HeadSet,
+    Measure, ModelConfig, ModelDropout, Moments, RecordedWeights, Removal, Replacement, Weights,
 };
 use families::config::d_head;
 use families::pruned_heads::by_layer;
@@ -55,9 +55,9 @@ pub trait GatedModel: Debug + Send + Sized {
         Gates::open(&self.layout(), self.options())
     }
 
-    /// Sums head outputs over real positions, for their [means](ContextSums::means).
-    fn context_sums(&self, examples: &Self::Examples) -> ContextSums {
-        ContextSums::new(&self.contexts(examples, self.open()), &self.attended(examples))
+    /// Sums head outputs over real positions, for their [means](HeadOutputSums::means).
+    fn context_sums(&self, examples: &Self::Examples) -> HeadOutputSums {
+        HeadOutputSums::new(&self.contexts(examples, self.open()), &self.attended(examples))
     }
 
     /// Returns the head outputs on these examples, to replace those on other examples.

@@ -1,6 +1,6 @@
 //! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, a dimension of the first half of a head is
 //! paired with one of the second half; in some families neighbouring dimensions are paired, as in the paper.
-use families::rotary::Turning;
+use families::rotary::RotaryConfig;
 use tch::{Device, Kind, Tensor};
 
 #[derive(Debug)]
@@ -11,14 +11,17 @@ pub(crate) struct Rotary {
 
 /// Rotations at consecutive positions, `[position, width / 2]` each.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct RotaryAngles {
     cosines: Tensor,
     sines: Tensor,
     interleaved: bool,
 }
 
 impl Rotary {
-    pub(crate) fn new(Turning { width, interleaved, theta, scaling }: Turning, device: Device) -> Self {
+    pub(crate) fn new(
+        RotaryConfig { width, interleaved, theta, scaling }: RotaryConfig,
+        device: Device,
+    ) -> Self {
         let frequency = |place: i64| {
             let plain = theta.powf(-2.0 * place as f64 / width as f64);
             scaling.map_or(plain, |scaling| scaling.scale(plain))
@@ -28,10 +31,10 @@ impl Rotary {
     }
 
     /// Returns the rotations at `count` positions from `first` on, counted from 0.
-    pub(crate) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
+    pub(crate) fn turns(&self, first: i64, count: i64, kind: Kind) -> RotaryAngles {
         let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
         let angles = positions.unsqueeze(1) * &self.frequencies; // [position, width / 2]
-        Turns {
+        RotaryAngles {
             cosines: angles.cos().to_kind(kind),
             sines: angles.sin().to_kind(kind),
             interleaved: self.interleaved,
@@ -39,7 +42,7 @@ impl Rotary {
     }
 }
 
-impl Turns {
+impl RotaryAngles {
     /// Rotates queries or keys at the first positions, `[batch, heads, position, d_head]`.
     pub(crate) fn apply(&self, x: &Tensor) -> Tensor {
         let half = self.cosines.size()[1];

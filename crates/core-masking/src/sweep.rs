@@ -1,7 +1,7 @@
 //! Joint evaluation of head sets, which share computation.
 //!
 //! A layer's output depends on the gates of that layer and of earlier ones. All sets therefore share the layers before the first in which
-//! one of them masks a head: the [`Trunk`]. Sets whose gates agree up to some layer share the layers before it, and the head outputs in it,
+//! one of them masks a head: the [`PrefixCache`]. Sets whose gates agree up to some layer share the layers before it, and the head outputs in it,
 //! which are computed before gating. So the sets form a tree, layer by layer, and each node is computed once: a [`Walk`]. When nodes are
 //! computed one by one, the contribution of a few masked heads is subtracted from the contribution of all heads. Results are exact except
 //! for rounding.
@@ -75,12 +75,12 @@ fn values(gates: &Gates, layout: &HeadLayout, attention: Attention, layer: usize
 /// Input of a layer of the full model for one batch, which a later sweep with this model and batch can reuse. The caller must not mix
 /// models or batches.
 #[derive(Debug)]
-pub struct Trunk {
+pub struct PrefixCache {
     pub(crate) layer: usize,
     pub(crate) x: Tensor, // [batch, position, d_model]
 }
 
-impl Trunk {
+impl PrefixCache {
     /// Returns a trunk that shares this tensor, for another thread.
     pub fn share(&self) -> Self {
         Self { layer: self.layer, x: self.x.shallow_clone() }

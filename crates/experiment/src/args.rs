@@ -288,7 +288,7 @@ impl MachineArgs {
             threads: start_threads(self.threads)?,
             device,
             precision: Precision::F32,
-            memory: self.memory.map_or_else(|| Memory::of_machine(device), Memory::BesideModel),
+            memory: self.memory.map_or_else(|| Memory::of_machine(device), Memory::ExcludingModel),
             quiet: self.quiet,
         })
     }

@@ -27,5 +27,5 @@ pub use masking::{AblationArgs, AblationKind, MaskingArgs};
 pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::{Pool, StepArgs};
-pub use unit::{Together, Unit};
+pub use unit::{MaskingUnits, Unit};
 pub use until_decided::{Deciding, DecidingArgs};

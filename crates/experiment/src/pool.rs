@@ -7,7 +7,7 @@ use records::{CurveId, CurveRow, Identity, MetricName, Order, Scope};
 
 use crate::args::has_duplicates;
 use crate::error::Error;
-use crate::unit::Together;
+use crate::unit::MaskingUnits;
 
 /// Arguments of experiments that mask heads step by step.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,7 +33,7 @@ impl StepArgs {
     }
 
     /// Returns a pool for each `--attention`.
-    pub fn pools(&self, layout: &HeadLayout, together: Together) -> Result<Vec<Pool>, Error> {
+    pub fn pools(&self, layout: &HeadLayout, together: MaskingUnits) -> Result<Vec<Pool>, Error> {
         let &Self { step_percent, keep_at_least, .. } = self;
         if has_duplicates(&self.attention) {
             return Err(Error::input("a type is given twice in --attention"));
@@ -71,7 +71,7 @@ pub struct Pool {
     /// Heads masked at each step, in percent, 1 to 100.
     pub step_percent: u64,
     /// Rule for masking heads together.
-    pub together: Together,
+    pub together: MaskingUnits,
 }
 
 impl Pool {
@@ -177,7 +177,7 @@ mod tests {
     fn pool(layers: usize, heads: usize, keep_at_least: usize, step_percent: u64) -> Pool {
         let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
         let heads = (0..layers).flat_map(|layer| (0..heads).map(move |head| id(layer, head))).collect();
-        let together = Together::ONE_BY_ONE;
+        let together = MaskingUnits::SINGLE_HEADS;
         Pool { scope: Scope::All, heads, keep_at_least, step_percent, together }
     }
 

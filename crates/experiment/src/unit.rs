@@ -17,7 +17,7 @@ pub enum Unit {
 
 /// Rule for masking heads together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Together {
+pub struct MaskingUnits {
     /// Heads per unit: neighbours in a layer, or one head in every layer that shares weights.
     unit: usize,
     /// Heads per group.
@@ -29,11 +29,11 @@ pub struct Together {
 }
 
 /// Units among which masking is kept even: a layer's units, or a group's heads.
-type Lane = (Attention, usize, usize);
+type MaskingStratum = (Attention, usize, usize);
 
-impl Together {
+impl MaskingUnits {
     /// Each head alone.
-    pub const ONE_BY_ONE: Self = Self { unit: 1, group: 1, uniform: false, turns: false };
+    pub const SINGLE_HEADS: Self = Self { unit: 1, group: 1, uniform: false, turns: false };
 
     /// Returns the rule for a model.
     ///
@@ -41,11 +41,11 @@ impl Together {
     /// If the rule depends on groups, and heads have been removed or group sizes differ between attention types.
     pub fn of(layout: &HeadLayout, unit: Unit, uniform: bool) -> Result<Self, Error> {
         if unit == Unit::Head && !uniform {
-            return Ok(Self::ONE_BY_ONE);
+            return Ok(Self::SINGLE_HEADS);
         }
         let layers = layout.types().map(|(_, shape)| shape.layers).max().unwrap_or(1);
         if layout.is_one_layer() && unit == Unit::Group {
-            return Ok(Self { unit: layers, turns: true, ..Self::ONE_BY_ONE });
+            return Ok(Self { unit: layers, turns: true, ..Self::SINGLE_HEADS });
         }
         let groups: BTreeSet<usize> =
             layout.types().map(|(_, shape)| shape.heads / shape.key_value_heads).collect();
@@ -73,23 +73,23 @@ impl Together {
 
     /// Returns the smallest number of heads that can be masked at once.
     pub fn at_once(self, heads: &[HeadId]) -> usize {
-        let lanes: BTreeSet<Lane> = heads.iter().map(|&id| self.lane(id)).collect();
+        let lanes: BTreeSet<MaskingStratum> = heads.iter().map(|&id| self.lane(id)).collect();
         self.unit * if self.uniform { lanes.len() } else { 1 }
     }
 
     /// Returns the heads unit by unit, those to be masked first in front. A unit's score is the sum of its heads' scores.
     pub fn arrange(self, scores: &HeadScores) -> Vec<HeadId> {
-        let mut units: BTreeMap<(Lane, usize), ScoredUnit> = BTreeMap::new();
+        let mut units: BTreeMap<(MaskingStratum, usize), ScoredUnit> = BTreeMap::new();
         for (id, score) in scores.iter() {
             let unit = units.entry((self.lane(id), id.head_index() / self.unit_in_layer())).or_default();
             unit.score += score;
             unit.heads.push(id);
         }
-        let mut units: Vec<(Lane, ScoredUnit)> =
+        let mut units: Vec<(MaskingStratum, ScoredUnit)> =
             units.into_iter().map(|((lane, _), unit)| (lane, unit)).collect();
         units.sort_by(|(_, one), (_, other)| one.score.total_cmp(&other.score)); // stable
         if self.uniform {
-            let mut seen: BTreeMap<Lane, usize> = BTreeMap::new();
+            let mut seen: BTreeMap<MaskingStratum, usize> = BTreeMap::new();
             for (lane, unit) in &mut units {
                 let before = seen.entry(*lane).or_default();
                 unit.turn = *before;
@@ -100,7 +100,7 @@ impl Together {
         units.into_iter().flat_map(|(_, unit)| unit.heads).collect()
     }
 
-    fn lane(self, id: HeadId) -> Lane {
+    fn lane(self, id: HeadId) -> MaskingStratum {
         if self.turns {
             return (id.attention(), 0, 0);
         }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn arranged(unit: Unit, uniform: bool) -> (String, usize) {
-        let together = Together::of(&layout(), unit, uniform).unwrap();
+        let together = MaskingUnits::of(&layout(), unit, uniform).unwrap();
         let order = together.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
         let names = order.iter().map(|id| format!("{}{}", id.layer_number(), id.head_number()));
         (names.collect::<Vec<_>>().join(" "), together.at_once(&layout().heads()))
@@ -156,7 +156,7 @@ mod tests {
     /// Sums over both layers: 8, 3, 8 and 12.5.
     #[test]
     fn a_head_of_a_shared_layer_goes_from_all_turns() {
-        let together = Together::of(&layout().of_one_layer(), Unit::Group, false).unwrap();
+        let together = MaskingUnits::of(&layout().of_one_layer(), Unit::Group, false).unwrap();
         let order = together.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
         let names: Vec<String> = order.iter().map(ToString::to_string).collect();
         let heads =
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn a_model_that_lacks_heads_has_no_whole_groups() {
         let layout = layout().without(&"self:1:1".parse().unwrap()).unwrap();
-        assert!(Together::of(&layout, Unit::Head, false).is_ok());
-        let refusal = Together::of(&layout, Unit::Group, false).unwrap_err().to_string();
+        assert!(MaskingUnits::of(&layout, Unit::Head, false).is_ok());
+        let refusal = MaskingUnits::of(&layout, Unit::Group, false).unwrap_err().to_string();
         assert!(refusal.contains("1 heads of this one have been removed"), "{refusal}");
     }
 }

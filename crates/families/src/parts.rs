@@ -7,7 +7,7 @@ use heads::ModuleHeads;
 use serde::{Deserialize, Serialize};
 
 use crate::buckets::{DebertaBuckets, T5Buckets};
-use crate::rotary::Turning;
+use crate::rotary::RotaryConfig;
 
 /// Name and shape of each tensor that the configuration requires in a checkpoint.
 pub type Inventory = Vec<(String, Vec<i64>)>;
@@ -147,7 +147,7 @@ pub struct Block<T> {
     /// Sliding attention window, in keys: the last ones in a decoder, half of them on each side in an encoder.
     pub window: Option<i64>,
     /// Rotary positions; `None` if the block has none.
-    pub turning: Option<Turning>,
+    pub turning: Option<RotaryConfig>,
 }
 
 impl<T> Block<T> {

@@ -71,7 +71,10 @@ impl RotaryScaling {
 
 /// Converts rotary settings of all transformers versions to `rope_theta` and `rope_scaling` (with `rope_type`) and, if the family `has`
 /// them, `partial_rotary_factor` and `rope_local_base_freq`.
-pub fn of_one_age(json: &mut Map<String, Value>, has: impl Fn(&str) -> bool) -> Result<(), String> {
+pub fn normalise_rotary_keys(
+    json: &mut Map<String, Value>,
+    has: impl Fn(&str) -> bool,
+) -> Result<(), String> {
     // transformers 5 has one key for both
     if let Some(Value::Object(mut settings)) = json.remove("rope_parameters") {
         if has(LOCAL_BASE)
@@ -134,7 +137,7 @@ const LOCAL_BASE: &str = "rope_local_base_freq";
 
 /// Rotary settings of a layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Turning {
+pub struct RotaryConfig {
     /// Number of dimensions of a head that are rotated, from the first on.
     pub width: i64,
     /// True if neighbouring dimensions are paired instead of the two halves.
@@ -152,7 +155,7 @@ mod tests {
 
     fn one_age(json: Value) -> Result<Value, String> {
         let Value::Object(mut json) = json else { panic!("{json}") };
-        of_one_age(&mut json, |_| false)?;
+        normalise_rotary_keys(&mut json, |_| false)?;
         Ok(Value::Object(json))
     }
 

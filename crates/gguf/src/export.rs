@@ -15,7 +15,7 @@ use crate::Error;
 use crate::config::divisors;
 use crate::file::{self, Precision};
 use crate::names::{ATTENTION, Place, ROTARY_FACTORS, tensors};
-use crate::slots::Slots;
+use crate::slots::PaddedHeads;
 use crate::{config, fields};
 
 /// What a file contains.
@@ -57,7 +57,7 @@ pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported
     }
     let weights = candle_core::safetensors::load(&path, &Device::Cpu).map_err(Error::told(&path))?;
     let mut model = Model { weights, path: &path, config: &config, layout: config.layout() };
-    let heads: Vec<Slots> =
+    let heads: Vec<PaddedHeads> =
         (0..config.num_hidden_layers).map(|layer| model.slots(layer)).collect::<Result<_, _>>()?;
     let tensors = model.tensors(&heads, precision)?;
     let sizes: Vec<_> = heads.iter().map(|slots| (slots.queries.len(), slots.key_values.len())).collect();
@@ -130,16 +130,16 @@ impl Model<'_> {
 
     /// Returns the heads of a layer in the file. A layer without heads gets a head of zeros if llama.cpp needs one: in the first layer, or
     /// to keep a bias of the output.
-    fn slots(&self, layer: usize) -> Result<Slots, Error> {
+    fn slots(&self, layer: usize) -> Result<PaddedHeads, Error> {
         let ModuleHeads { shape, kept } = self.layout.module(Attention::SelfAttention, layer);
         let kept: Vec<usize> = kept.into_iter().map(|head| head as usize).collect();
-        let slots = Slots::of(&kept, shape.heads / shape.key_value_heads, shape.key_value_heads);
+        let slots = PaddedHeads::of(&kept, shape.heads / shape.key_value_heads, shape.key_value_heads);
         let bias = self.weights.get(&format!("model.layers.{layer}.self_attn.o_proj.bias"));
         let has_bias = bias.map_or(Ok(false), |bias| {
             Ok(bias.to_dtype(DType::F32)?.abs()?.sum_all()?.to_scalar::<f32>()? != 0.0)
         });
         let has_bias = has_bias.map_err(Error::told(self.path))?;
-        Ok(if slots.queries.is_empty() && (layer == 0 || has_bias) { Slots::zero() } else { slots })
+        Ok(if slots.queries.is_empty() && (layer == 0 || has_bias) { PaddedHeads::zero() } else { slots })
     }
 
     /// Takes out a tensor of this shape, so that memory never contains it twice.
@@ -155,7 +155,11 @@ impl Model<'_> {
         tensor.to_dtype(DType::F32).map_err(Error::told(self.path))
     }
 
-    fn tensors(&mut self, heads: &[Slots], precision: Precision) -> Result<Vec<(String, QTensor)>, Error> {
+    fn tensors(
+        &mut self,
+        heads: &[PaddedHeads],
+        precision: Precision,
+    ) -> Result<Vec<(String, QTensor)>, Error> {
         let told = Error::told(self.path);
         let stored =
             |name: String, tensor: &Tensor| Ok::<_, Error>((name, precision.of(tensor).map_err(&told)?));
@@ -196,12 +200,14 @@ impl Model<'_> {
         place_of: &Place,
         is_bias: bool,
         tensor: &Tensor,
-        slots: &Slots,
+        slots: &PaddedHeads,
     ) -> candle_core::Result<Tensor> {
         let d_head = self.config.d_head() as usize;
         match place_of.part {
-            "attn_q" => in_pairs(&place(tensor, &slots.queries, d_head, 0)?, slots.queries.len()),
-            "attn_k" => in_pairs(&place(tensor, &slots.key_values, d_head, 0)?, slots.key_values.len()),
+            "attn_q" => interleave_rotary(&place(tensor, &slots.queries, d_head, 0)?, slots.queries.len()),
+            "attn_k" => {
+                interleave_rotary(&place(tensor, &slots.key_values, d_head, 0)?, slots.key_values.len())
+            }
             "attn_v" => place(tensor, &slots.key_values, d_head, 0),
             "attn_output" if !is_bias => place(tensor, &slots.queries, d_head, 1),
             _ => Ok(tensor.clone()),
@@ -232,7 +238,7 @@ fn place(
 }
 
 /// Reorders rows of queries or keys for rotary positions: llama.cpp pairs neighbours, transformers pairs x with x + half.
-fn in_pairs(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
+fn interleave_rotary(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
     if heads == 0 {
         return Ok(tensor.clone());
     }
@@ -243,16 +249,19 @@ fn in_pairs(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::in_halves;
+    use crate::import::split_rotary;
 
     /// Two heads of 6 rows: llama.cpp pairs rows 0 and 1, which are rows 0 and 3 in transformers.
     #[test]
     fn rows_that_turn_together_lie_side_by_side_in_each_head() {
         let rows = Tensor::arange(0_f32, 12.0, &Device::Cpu).unwrap();
-        let pairs = in_pairs(&rows, 2).unwrap();
+        let pairs = interleave_rotary(&rows, 2).unwrap();
         let expected = [0., 3., 1., 4., 2., 5., 6., 9., 7., 10., 8., 11.];
         assert_eq!(pairs.to_vec1::<f32>().unwrap(), expected);
-        assert_eq!(in_halves(&pairs, 2).unwrap().to_vec1::<f32>().unwrap(), rows.to_vec1::<f32>().unwrap());
+        assert_eq!(
+            split_rotary(&pairs, 2).unwrap().to_vec1::<f32>().unwrap(),
+            rows.to_vec1::<f32>().unwrap()
+        );
     }
 
     /// The last and the first of three heads of 2 columns, with zeros in between.

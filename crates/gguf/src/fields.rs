@@ -9,7 +9,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::config::read_json;
-use crate::rules::{Rule, blanks, kind, prefix};
+use crate::pretokenizers::{Rule, blanks, kind, prefix};
 
 /// Returns the GGUF fields for a folder's tokeniser; `None` if llama.cpp has no tokeniser of its kind. Fails if the tokeniser has more
 /// tokens than the model has rows, `config.vocab_size`.

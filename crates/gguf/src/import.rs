@@ -255,12 +255,14 @@ impl Stored {
             None => Tensor::zeros(&*self.shape, DType::F32, &Device::Cpu)?,
         };
         let tensor = if self.added == 0.0 { tensor } else { (tensor - self.added)? };
-        self.turning.map_or(Ok(tensor.clone()), |heads| in_halves(&tensor, heads))?.to_dtype(self.precision)
+        self.turning
+            .map_or(Ok(tensor.clone()), |heads| split_rotary(&tensor, heads))?
+            .to_dtype(self.precision)
     }
 }
 
 /// Reorders rows of queries or keys for rotary positions: transformers pairs x with x + half, llama.cpp pairs neighbours.
-pub(crate) fn in_halves(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
+pub(crate) fn split_rotary(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
     let pairs = tensor.reshape((heads, tensor.dim(0)? / heads / 2, 2, ()))?;
     pairs.transpose(1, 2)?.contiguous()?.reshape(tensor.dims())
 }

@@ -14,7 +14,7 @@ mod import;
 pub mod import_model;
 pub mod llama_cpp;
 mod names;
-mod rules;
+mod pretokenizers;
 mod slots;
 mod tokenizer;
 

@@ -5,12 +5,12 @@
 
 /// The heads of a layer in a GGUF file, as indices of the heads in the weights; `None` is a head of zeros.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slots {
+pub(crate) struct PaddedHeads {
     pub(crate) queries: Vec<Option<usize>>,
     pub(crate) key_values: Vec<Option<usize>>,
 }
 
-impl Slots {
+impl PaddedHeads {
     /// Returns one head of zeros, for a layer that must not be empty.
     pub(crate) fn zero() -> Self {
         Self { queries: vec![None], key_values: vec![None] }
@@ -63,7 +63,7 @@ mod tests {
             (3, &[], (0, 0)),
         ];
         for (group, kept, size) in cases {
-            let slots = Slots::of(kept, group, 3);
+            let slots = PaddedHeads::of(kept, group, 3);
             assert_eq!((slots.queries.len(), slots.key_values.len()), size, "{kept:?}");
             let mut groups: Vec<usize> = kept.iter().map(|head| head / group).collect();
             groups.dedup();

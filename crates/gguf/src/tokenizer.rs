@@ -10,7 +10,7 @@ use words::excerpt;
 use crate::Error;
 use crate::file::{GgufFile, whole};
 use crate::names::Architecture;
-use crate::rules::{self, RULES, Rule, byte_level, kind};
+use crate::pretokenizers::{self, RULES, Rule, byte_level, kind};
 
 /// A tokeniser in the form of a Hugging Face folder.
 pub(crate) struct Tokens {
@@ -114,14 +114,14 @@ fn of_pieces(
     let merges = merges_by_score(tokens, kinds, &scores, ids);
     let unknown = kinds.iter().position(|&found| found == kind::UNKNOWN).map(|id| tokens[id]);
     let prefix = file.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
-    let mut normalizers = vec![rules::blanks()];
+    let mut normalizers = vec![pretokenizers::blanks()];
     let mut decoders = vec![
         json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "}),
         json!({"type": "ByteFallback"}),
         json!({"type": "Fuse"}),
     ];
     if prefix {
-        normalizers.insert(0, rules::prefix());
+        normalizers.insert(0, pretokenizers::prefix());
         decoders.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
     }
     Ok(json!({

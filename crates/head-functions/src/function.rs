@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use records::rows::functions::FunctionName;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::Looks;
+use crate::looks::SentenceAttention;
 use crate::positional;
 use crate::rare::{self, Ranks, RareTargets, Rarity};
 use crate::sentence::Sentence;
@@ -29,7 +29,7 @@ pub struct View<'a> {
     /// The sentences.
     pub sentences: &'a [Sentence],
     /// For each head, its attention in each sentence.
-    pub looks: &'a [Vec<Looks>],
+    pub looks: &'a [Vec<SentenceAttention>],
     /// Frequency ranks of tokens, if known.
     pub ranks: Option<&'a Ranks>,
     /// Number of most frequent tokens, which do not count as rare.
@@ -149,15 +149,15 @@ impl<'a> View<'a> {
     }
 }
 
-fn confidence(sentences: &[Sentence], looks: &[Looks]) -> Candidate {
-    let of_sentence = |(sentence, looks): (&Sentence, &Looks)| RatioStatistics {
+fn confidence(sentences: &[Sentence], looks: &[SentenceAttention]) -> Candidate {
+    let of_sentence = |(sentence, looks): (&Sentence, &SentenceAttention)| RatioStatistics {
         numerator: looks.sum_of_greatest,
         denominator: sentence.queries_with_choice().count() as f64,
     };
     Candidate { counts: sentences.iter().zip(looks).map(of_sentence).collect(), ..Candidate::default() }
 }
 
-fn position(sentences: &[Sentence], looks: &[Looks], is_there: bool) -> Candidate {
+fn position(sentences: &[Sentence], looks: &[SentenceAttention], is_there: bool) -> Candidate {
     let position = positional::most_frequent(sentences.iter().zip(looks));
     let found: Vec<_> = sentences
         .iter()
@@ -171,7 +171,7 @@ fn position(sentences: &[Sentence], looks: &[Looks], is_there: bool) -> Candidat
     }
 }
 
-fn relation(view: &View<'_>, looks: &[Looks], direction: Direction) -> Candidate {
+fn relation(view: &View<'_>, looks: &[SentenceAttention], direction: Direction) -> Candidate {
     let of_sentence = |(sentence, looks)| direction.counts(sentence, looks, view.is_first);
     let found: Vec<_> = view.sentences.iter().zip(looks).map(of_sentence).collect();
     Candidate {
@@ -254,7 +254,7 @@ mod tests {
             &|number| if number < 11 { [9; 11] } else { [0; 11] },
             &|number| if number < 10 { [9; 11] } else { [0; 11] },
         ];
-        let looks: Vec<Vec<Looks>> = planted
+        let looks: Vec<Vec<SentenceAttention>> = planted
             .iter()
             .map(|keys| {
                 let of_sentence = |(number, sentence)| looking_at(sentence, &keys(number));

@@ -31,7 +31,7 @@ use records::{HeadFunctionRow, Identity, Signature};
 use subject::{Description, Scored, Subject};
 
 use function::{Function, View};
-use looks::Looks;
+use looks::SentenceAttention;
 use sentence::Sentence;
 use texts::{Frequencies, Readable, TREES, Texts};
 
@@ -138,17 +138,18 @@ fn look(
     sentences: &[Sentence],
     heads: &[HeadId],
     is_first: bool,
-) -> anyhow::Result<Vec<Vec<Looks>>> {
+) -> anyhow::Result<Vec<Vec<SentenceAttention>>> {
     let tokens: Vec<&[u32]> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();
-    let mut looks: Vec<Vec<Option<Looks>>> = vec![vec![None; sentences.len()]; heads.len()];
+    let mut looks: Vec<Vec<Option<SentenceAttention>>> = vec![vec![None; sentences.len()]; heads.len()];
     subject.look(&tokens, &mut |place, attention| {
         for (looks, &id) in looks.iter_mut().zip(heads) {
-            looks[place] = Some(Looks::new(&sentences[place], &attention, id, is_first));
+            looks[place] = Some(SentenceAttention::new(&sentences[place], &attention, id, is_first));
         }
         Ok(())
     })?;
-    let all =
-        |looks: Vec<Option<Looks>>| looks.into_iter().map(|looks| looks.expect("of each text")).collect();
+    let all = |looks: Vec<Option<SentenceAttention>>| {
+        looks.into_iter().map(|looks| looks.expect("of each text")).collect()
+    };
     Ok(looks.into_iter().map(all).collect())
 }
 

@@ -11,7 +11,7 @@ use crate::sentence::Sentence;
 
 /// Keys and words that a head attends to most.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Looks {
+pub struct SentenceAttention {
     /// Sum of the maximum weights over queries that see several keys, without the symbols that end texts as keys.
     pub sum_of_greatest: f64,
     /// For each query, the key with the maximum weight among all that it sees.
@@ -22,7 +22,7 @@ pub struct Looks {
     pub words: Vec<Option<usize>>,
 }
 
-impl Looks {
+impl SentenceAttention {
     /// - `is_first`: represent a word by its first token instead of its last
     pub fn new(sentence: &Sentence, attention: &TextAttention, id: HeadId, is_first: bool) -> Self {
         let row = |query: usize| &attention.row(id, query)[..sentence.seen(query)];
@@ -89,12 +89,12 @@ pub mod tests {
     }
 
     /// Returns the attention of a head that gives all weight of query i to key `keys[i]`.
-    pub fn looking_at(sentence: &Sentence, keys: &[usize]) -> Looks {
+    pub fn looking_at(sentence: &Sentence, keys: &[usize]) -> SentenceAttention {
         let weight = |query: usize, key: usize| if keys[query] == key { 1.0 } else { 0.0 };
         let rows =
             (0..sentence.len()).flat_map(|query| (0..sentence.len()).map(move |key| weight(query, key)));
         let attention = TextAttention::new(sentence.len(), vec![rows.collect()]);
-        Looks::new(sentence, &attention, head(), false)
+        SentenceAttention::new(sentence, &attention, head(), false)
     }
 
     pub fn head() -> HeadId {
@@ -106,7 +106,7 @@ pub mod tests {
     fn the_end_symbol_has_no_part_in_confidence_and_text_but_in_positions() {
         let sentence = of_words(2, &[], true);
         let weights = attention(&[&[0.5, 0.25, 0.25], &[0.125, 0.375, 0.5], &[0.25, 0.25, 0.5]]);
-        let looks = Looks::new(&sentence, &weights, head(), false);
+        let looks = SentenceAttention::new(&sentence, &weights, head(), false);
         assert_eq!(looks.sum_of_greatest, 0.5 + 0.375 + 0.25);
         assert_eq!(looks.keys, [0, 2, 2]);
         assert_eq!(looks.text_keys, [Some(0), Some(1), Some(0)], "of equal weights the first");
@@ -118,7 +118,7 @@ pub mod tests {
     fn only_what_a_query_sees_is_looked_at() {
         let sentence = of_words(2, &[], false);
         let weights = attention(&[&[1.0, 0.0, 0.0], &[0.0, 1.0, 0.0], &[0.0, 0.25, 0.75]]);
-        let looks = Looks::new(&sentence, &weights, head(), false);
+        let looks = SentenceAttention::new(&sentence, &weights, head(), false);
         assert_eq!(
             (looks.keys, looks.sum_of_greatest),
             (vec![0, 1, 2], 1.25),
@@ -139,7 +139,7 @@ pub mod tests {
             &[0.0, 0.0, 0.1, 0.0, 0.9],
             &[1.0, 0.0, 0.0, 0.0, 0.0],
         ];
-        let words = |is_first| Looks::new(&sentence, &attention(&rows), head(), is_first).words;
+        let words = |is_first| SentenceAttention::new(&sentence, &attention(&rows), head(), is_first).words;
         assert_eq!(words(false), [Some(2), Some(0), Some(1)]);
         assert_eq!(words(true), [Some(0), Some(0), Some(1)]);
     }

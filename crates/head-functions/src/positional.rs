@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use records::rows::functions::POSITIONAL_PERCENT;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::Looks;
+use crate::looks::SentenceAttention;
 use crate::sentence::Sentence;
 
 /// Counts of a head's hits at its position in one sentence.
@@ -31,7 +31,7 @@ pub fn holds(sum: RatioStatistics) -> bool {
 
 /// Returns the relative position, key minus query, of most maximum weights of a head. Ties go to the nearest position, then to the earlier
 /// one.
-pub fn most_frequent<'a>(of: impl Iterator<Item = (&'a Sentence, &'a Looks)>) -> i64 {
+pub fn most_frequent<'a>(of: impl Iterator<Item = (&'a Sentence, &'a SentenceAttention)>) -> i64 {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
     for (sentence, looks) in of {
         for query in queries(sentence) {
@@ -48,7 +48,7 @@ pub fn nearest_of_most(counts: &BTreeMap<i64, usize>) -> i64 {
 }
 
 /// Counts the queries of a sentence from which a head attends to a relative position.
-pub fn counts(sentence: &Sentence, looks: &Looks, position: i64) -> PositionalCounts {
+pub fn counts(sentence: &Sentence, looks: &SentenceAttention, position: i64) -> PositionalCounts {
     let mut found = PositionalCounts::default();
     for query in queries(sentence) {
         let hit = if looks.keys[query] as i64 - query as i64 == position { 1.0 } else { 0.0 };

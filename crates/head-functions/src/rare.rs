@@ -16,7 +16,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::Looks;
+use crate::looks::SentenceAttention;
 use crate::sentence::Sentence;
 
 /// Shuffles per sentence, to measure chance.
@@ -105,7 +105,7 @@ impl RareTargets {
     }
 
     /// Counts 1 if most queries of a head hit a target.
-    pub fn counts(&self, looks: &Looks) -> RareCounts {
+    pub fn counts(&self, looks: &SentenceAttention) -> RareCounts {
         let is_on = |query: &&Query| looks.text_keys[query.place].is_some_and(|key| query.is_target[key]);
         let is_hit = |queries: &Vec<Query>| 2 * queries.iter().filter(is_on).count() > queries.len();
         let (own, shuffled) = self.shuffles.split_first().expect("the sentence itself comes first");

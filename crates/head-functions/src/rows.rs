@@ -80,13 +80,13 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::looks::Looks;
+    use crate::looks::SentenceAttention;
     use crate::looks::tests::looking_at;
     use crate::sentence::Sentence;
     use crate::sentence::tests::of_words;
     use crate::syntactic::DIRECTIONS;
 
-    fn view<'a>(sentences: &'a [Sentence], looks: &'a [Vec<Looks>]) -> View<'a> {
+    fn view<'a>(sentences: &'a [Sentence], looks: &'a [Vec<SentenceAttention>]) -> View<'a> {
         View { sentences, looks, ranks: None, frequent: 500, is_first: false, seed: 1 }
     }
 

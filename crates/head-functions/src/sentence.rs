@@ -1,7 +1,7 @@
 //! Sentences as heads see them: tokens, words made of tokens, and arcs between words.
 use corpus::placed::{PlacedToken, pieces_of};
 use corpus::trees::{Tree, TreeArc};
-use subject::Reading;
+use subject::TextInput;
 
 /// A tokenized sentence.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct Sentence {
 
 impl Sentence {
     /// Builds a sentence from the tokens of a tree's text.
-    pub fn new(tree: &Tree, tokens: &[PlacedToken], reading: &Reading) -> Self {
+    pub fn new(tree: &Tree, tokens: &[PlacedToken], reading: &TextInput) -> Self {
         let words = pieces_of(&tree.words, tokens);
         let is_there = |arc: &&TreeArc| !words[arc.head].is_empty() && !words[arc.dependent].is_empty();
         let arcs: Vec<TreeArc> = tree.arcs.iter().filter(is_there).cloned().collect();
@@ -72,8 +72,8 @@ pub mod tests {
     use std::ops::Range;
 
     /// Returns the reading of an encoder, whose texts end with token 0, or of a decoder, which sees no later tokens.
-    pub fn reading(sees_future: bool) -> Reading {
-        Reading { attention: Attention::SelfAttention, sees_future, ends: vec![0], longest: 99 }
+    pub fn reading(sees_future: bool) -> TextInput {
+        TextInput { attention: Attention::SelfAttention, sees_future, ends: vec![0], longest: 99 }
     }
 
     fn placed(id: u32, bytes: Range<usize>) -> PlacedToken {

@@ -10,7 +10,7 @@ use corpus::trees::TreeArc;
 use records::rows::functions::SYNTACTIC_POINTS;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::{Looks, query_of};
+use crate::looks::{SentenceAttention, query_of};
 use crate::positional::nearest_of_most;
 use crate::sentence::Sentence;
 
@@ -95,7 +95,7 @@ impl Direction {
     }
 
     /// Counts the arcs of a sentence that a head follows.
-    pub fn counts(self, sentence: &Sentence, looks: &Looks, is_first: bool) -> SyntacticCounts {
+    pub fn counts(self, sentence: &Sentence, looks: &SentenceAttention, is_first: bool) -> SyntacticCounts {
         let is_hit = |ends: Ends| looks.words[ends.from] == Some(ends.to);
         let expected = |ends: Ends| {
             // A word that attends to itself or to no word never hits a shuffled target.

@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use corpus::placed::PlacedToken;
 use corpus::trees::{self, Tree};
 use sha2::{Digest, Sha256};
-use subject::{Description, Error, Reading, Subject};
+use subject::{Description, Error, Subject, TextInput};
 use training::Machine;
 
 use crate::rare::Ranks;
@@ -90,7 +90,7 @@ pub struct Readable {
 ///
 /// # Errors
 /// If the tokenizer gives no offsets, or no sentence fits the model.
-pub fn cut(trees: &[Tree], subject: &Subject, reading: &Reading) -> anyhow::Result<Readable> {
+pub fn cut(trees: &[Tree], subject: &Subject, reading: &TextInput) -> anyhow::Result<Readable> {
     let mut found = Readable { sentences: Vec::new(), empty: 0, too_long: 0, truncated: 0 };
     for tree in trees {
         let tokens = subject.place(&tree.text)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
-use test_support::made_up_results;
+use test_support::synthetic_results;
 
 /// Returns exit code, stdout and stderr of a command in the folder that contains `results`.
 fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
@@ -35,7 +35,7 @@ fn figures(folder: &TempDir, subject: &str) -> Vec<String> {
 
 #[test]
 fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let read = || {
         assert_eq!(run(&folder, "all tiny-translation --format svg").0, 0);
         let path = folder.path().join("results/tiny-translation/figures");
@@ -60,7 +60,7 @@ fn keep_lines(path: &Path, is_kept: impl Fn(&&str) -> bool) {
 
 #[test]
 fn single_commands_write_their_files_at_print_size_and_name_them() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let file = "results/tiny-inference/ablate-one-first-500.csv";
     let (code, stdout, stderr) = run(&folder, &format!("table1 {file} --with-figure"));
     assert!(code == 0 && stdout.contains("1 of 8 cells are empty"), "{stdout}{stderr}");
@@ -93,7 +93,7 @@ fn cases<const N: usize>(table: &str) -> Vec<[String; N]> {
 
 #[test]
 fn what_is_not_there_and_wrong_arguments_are_explained() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     for [arguments, code, expected] in cases(
         "
 figure1 tiny-inference --attention dec-dec | 1 | no rows for attention type dec-dec: `results/tiny
@@ -117,7 +117,7 @@ table2 tiny-language --against dev | 2 | unexpected argument '--against'
 }
 
 fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let path = folder.path().join("results").join(file);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains(from), "{file} has no `{from}`");
@@ -151,7 +151,7 @@ agreement | tiny-language/importance | example,0.323833 | example,1e101 | must b
 /// MNLI is in Figure 3, and SST-2 in Figure 6.
 #[test]
 fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let toml = folder.path().join("experiments/tiny-inference.toml");
     for (stands_for, figure, warning) in [
         ("mnli", "figure3.svg", ""),
@@ -171,7 +171,7 @@ fn the_file_of_a_subject_says_what_of_the_paper_it_stands_beside() {
 /// A file that was copied from another setup with its signature is named, and everything else is drawn.
 #[test]
 fn files_that_are_torn_or_of_another_subject_are_left_out_by_name() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let [from, to] = ["tiny-language", "tiny-inference"].map(|name| folder.path().join("results").join(name));
     for name in ["importance.csv", "importance.json"] {
         fs::copy(from.join(name), to.join(name)).unwrap();
@@ -197,7 +197,7 @@ fn files_that_are_torn_or_of_another_subject_are_left_out_by_name() {
 /// A folder in place of a file hides no other file; if nothing else can be drawn, the exit code is 1.
 #[test]
 fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let subject = folder.path().join("results/tiny-inference");
     for name in ["ablate-one.json", "speed-bench.csv"] {
         fs::remove_file(subject.join(name)).unwrap();
@@ -222,7 +222,7 @@ fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
 /// A run that has just begun has only its first row: without a curve there is no figure.
 #[test]
 fn a_training_with_no_heads_masked_yet_has_no_figure() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let path = folder.path().join("results/tiny-translation/training-dynamics.csv");
     keep_lines(&path, |line| line.starts_with("epoch") || line.starts_with("2,200,0,"));
     let (code, stdout, stderr) = run(&folder, "figure5 tiny-translation");

@@ -10,7 +10,7 @@ use plotting::report::look::Look;
 use records::{Attention, AttentionMaps, HeadId};
 use scraper::{Html, Selector};
 use serde_json::Value;
-use test_support::made_up_results;
+use test_support::synthetic_results;
 
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>&\"'\u{1b}[2J\u{202e}";
 
@@ -59,7 +59,7 @@ fn parsed(path: &Path) -> (Html, Value) {
 /// The translator of the synthetic results, on a text that tries to inject markup.
 #[test]
 fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let folders = folders(folder.path());
     let (source, target) = (["the", "dog", "\n", HOSTILE, "</s>"], ["le", "  ", "chien", "</s>"]);
     let types = [Attention::EncEnc, Attention::EncDec, Attention::DecDec];

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use plotting::findings::kinds::KindContrast;
-use plotting::findings::methods::{MethodArea, Repaired};
+use plotting::findings::ablation_kinds::KindContrast;
+use plotting::findings::method_comparison::{MethodArea, Repaired};
 use plotting::findings::pruning::median;
 use plotting::findings::replicates::Needed;
 use plotting::findings::segments::stored;
@@ -19,7 +19,7 @@ use plotting::findings::{
 };
 use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _, Verdicts};
 use stats::family::Comparison;
-use stats::reliability::{Swept, ceiling, split_half};
+use stats::reliability::{SweepSegments, ceiling, split_half};
 use stats::replicates::{Agreement, Heterogeneity};
 use stats::sequential::Spending;
 use words::{fixed, signed};
@@ -471,7 +471,7 @@ fn allowed_by_noise(subject: &str, other: &str, without: &[&str]) -> String {
         let heads = results.rows.iter().map(|row| row.head_id().to_string()).zip(&masked);
         let is_kept = |(head, _): &(String, _)| !without.contains(&head.as_str());
         let variants: Vec<_> = heads.filter(is_kept).map(|(_, masked)| masked).collect();
-        split_half(Swept { base: &base, variants: &variants }, 100, 1).unwrap()
+        split_half(SweepSegments { base: &base, variants: &variants }, 100, 1).unwrap()
     };
     fixed(ceiling(reliability("ablate-one"), reliability(&format!("ablate-one-{other}"))).unwrap(), 2)
 }

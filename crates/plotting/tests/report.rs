@@ -9,7 +9,7 @@ use records::AblationRow;
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 use tempfile::TempDir;
-use test_support::{copy_files, made_up_results};
+use test_support::{copy_files, synthetic_results};
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>&\"'";
 
@@ -82,7 +82,7 @@ fn check(page: &Html, name: &str) {
 
 #[test]
 fn all_subjects_have_a_report_and_an_index_leads_to_them() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let (code, stderr) = run(&folder, &["--all"]);
     assert_eq!(code, 0, "{stderr}");
     let index = page(&folder, "report.html");
@@ -107,7 +107,7 @@ fn all_subjects_have_a_report_and_an_index_leads_to_them() {
 /// The report shows the contents of the files: the table of all heads has a row for each, with its numbers.
 #[test]
 fn every_head_has_a_button_and_a_row_with_its_numbers() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     assert_eq!(run(&folder, &["tiny-translation"]).0, 0);
     let report = page(&folder, "tiny-translation/report.html");
     let buttons: Vec<_> = all(&report, ".map button")
@@ -134,7 +134,7 @@ fn every_head_has_a_button_and_a_row_with_its_numbers() {
 
 #[test]
 fn names_and_texts_with_markup_show_as_themselves() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let results = folder.path().join("results");
     copy_files(&results.join("tiny-language"), &results.join(HOSTILE));
     for file in fs::read_dir(results.join(HOSTILE)).unwrap().flatten() {
@@ -170,7 +170,7 @@ fn names_and_texts_with_markup_show_as_themselves() {
 
 #[test]
 fn what_is_torn_or_wrong_is_named_and_never_zero() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let file = |name: &str| folder.path().join("results/tiny-inference").join(name);
     // a run in progress: no checksum yet, and a torn last line
     let unfinished = |name: &str| sign(&file(name), |own| own["complete"] = Value::Null);
@@ -225,7 +225,7 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
 /// A typo must not cost results.
 #[test]
 fn only_an_html_file_can_be_replaced() {
-    let folder = made_up_results();
+    let folder = synthetic_results();
     let csv = folder.path().join("results/tiny-inference/ablate-one.csv");
     let before = fs::read(&csv).unwrap();
     let (code, stderr) = run(&folder, &["tiny-inference", "--out", csv.to_str().unwrap()]);

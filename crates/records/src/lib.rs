@@ -10,7 +10,6 @@ mod file;
 mod order;
 mod place;
 pub mod rows;
-pub mod rules;
 pub mod segments;
 mod shard;
 pub mod signature;
@@ -18,6 +17,7 @@ mod stands_for;
 mod stored;
 mod sum;
 mod table;
+pub mod verdicts;
 pub mod writer;
 
 pub use check::{Checked, read_checked};
@@ -30,11 +30,11 @@ pub use rows::{
     HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,
     TrainingRow,
 };
-pub use rules::{Rule, Verdict, Verdicts};
 pub use segments::{Block, Blocks, first_order_name, row_of};
 pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
 /// Metric of the scores of rows.
 pub use stats::MetricName;
+pub use verdicts::{Rule, Verdict, Verdicts};
 
 pub use signature::{
     CLUSTERS, Complete, Identity, Measured, Provenance, Signature, Testing, UNTIL_DECIDED, UntilDecided,

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use stats::sequential::Spending;
 use words::excerpt;
 
-use crate::rules::is_margin;
+use crate::verdicts::is_margin;
 use crate::{Error, Part, file};
 
 /// Inputs of the numbers in a result file, and the runs that wrote it.

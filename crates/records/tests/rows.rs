@@ -12,7 +12,10 @@ use records::{
 fn rows_are_told_apart_by_name_and_key() {
     let head = AblationRow::untested("enc-enc:2:3".parse().unwrap(), MetricName::Bleu, 36.0, 35.0);
     assert_eq!((head.name().as_str(), head.key()), ("enc-enc:2:3", ("enc-enc", 2, 3, "bleu")));
-    assert_eq!((head.family().as_str(), head.base().as_str(), head.is_intact()), ("enc-enc", BASE, false));
+    assert_eq!(
+        (head.family().as_str(), head.base().as_str(), head.is_full_model()),
+        ("enc-enc", BASE, false)
+    );
     let score = ScoreRow::new("self:1:4".parse().unwrap(), Measure::Entropy, 0.5, None);
     assert_eq!((score.name().as_str(), score.key()), ("self:1:4/entropy", ("self", 1, 4, Measure::Entropy)));
     let of_type = CorrelationRow { attention: Scope::One(Attention::DecDec), ..CorrelationRow::default() };
@@ -20,7 +23,7 @@ fn rows_are_told_apart_by_name_and_key() {
     let step = DynamicsRow { updates: 1200, step: 3, masked: 15, ..DynamicsRow::default() };
     assert_eq!((step.name().as_str(), step.key()), ("1200/3", (1200, 3)));
     assert_eq!([step.family(), step.base()], ["1200", "1200/base"]);
-    assert!(!step.is_intact() && DynamicsRow { masked: 0, ..step }.is_intact());
+    assert!(!step.is_full_model() && DynamicsRow { masked: 0, ..step }.is_full_model());
     let target = |target| GateRow { target: Some(target), ..GateRow::default() };
     let lambda = |lambda| GateRow { lambda: Some(lambda), ..GateRow::default() };
     assert_eq!([target(9).name(), lambda(0.02).name()], ["all/gates/heads-9", "all/gates/lambda-0.02"]);
@@ -43,9 +46,9 @@ fn rows_of_a_curve_are_named_by_step_and_repair() {
     assert_eq!(repaired(Repair::None).family(), "all/random-7/complement/none");
     assert!(step.fault().is_none() && CurveRow { masked: 2, ..step.clone() }.fault().is_some());
     let first = CurveRow::default();
-    assert!(first.is_intact() && first.step().is_some() && !step.is_intact());
+    assert!(first.is_full_model() && first.step().is_some() && !step.is_full_model());
     let first = CurveRow { repair: Some(Repair::Training), ..first };
-    assert!(!first.is_intact() && first.step().is_none());
+    assert!(!first.is_full_model() && first.step().is_none());
 }
 
 #[test]

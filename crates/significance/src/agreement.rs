@@ -11,7 +11,7 @@ use serde_json::Value;
 use stats::Segments;
 use stats::bootstrap::Interval;
 use stats::correlation::{Correlation, most_influential, pearson, spearman};
-use stats::reliability::{Swept, ceiling, correlation_intervals, split_half};
+use stats::reliability::{SweepSegments, ceiling, correlation_intervals, split_half};
 
 use crate::{Error, Store, metric_of};
 
@@ -100,8 +100,8 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    fn swept(&self) -> Swept<'_> {
-        Swept { base: self.base, variants: &self.variants }
+    fn swept(&self) -> SweepSegments<'_> {
+        SweepSegments { base: self.base, variants: &self.variants }
     }
 
     /// Returns the scores with the sign that makes higher better.

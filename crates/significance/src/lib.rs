@@ -250,7 +250,7 @@ fn test_one_family<R: TestedRow>(
     let is_whole = whole.is_some_and(|whole| whole == 0 || whole == rows.len());
     let (base_segments, variants) = segments_of(&rows, store, base)?;
     let (tested, intact): (Vec<usize>, Vec<usize>) =
-        (0..rows.len()).partition(|&place| !rows[place].is_intact());
+        (0..rows.len()).partition(|&place| !rows[place].is_full_model());
     for place in intact {
         let untested = Comparison::untested(base_segments.score()?, variants[place].score()?);
         record(rows[place], &untested, false)?;

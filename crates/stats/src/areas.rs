@@ -12,7 +12,7 @@ use crate::testing::Testing;
 use crate::{Direction, Error, Segments, t_test};
 
 /// Number of runs from which on intervals also cover other runs; fewer vary too little when drawn with replacement.
-pub const ENOUGH_TRAININGS: usize = 5;
+pub const ENOUGH_RUNS: usize = 5;
 
 /// A pruning curve on a test set.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ struct Training<'a> {
 pub struct Area {
     /// Value on the test set, averaged over runs.
     pub value: f64,
-    /// 95% interval over other segments, other draws of random curves and, with [`ENOUGH_TRAININGS`] runs, other runs.
+    /// 95% interval over other segments, other draws of random curves and, with [`ENOUGH_RUNS`] runs, other runs.
     pub interval: Option<Interval>,
     /// Value of each run.
     pub of_trainings: Vec<f64>,
@@ -82,7 +82,7 @@ impl<'a> Areas<'a> {
 
     /// Returns the mean area over `curves`, such as those of random rankings, minus the mean over `others`; the area if `others` is empty.
     ///
-    /// Each resample draws runs with replacement if there are [`ENOUGH_TRAININGS`], and draws the curves of a side that has several. The
+    /// Each resample draws runs with replacement if there are [`ENOUGH_RUNS`], and draws the curves of a side that has several. The
     /// p-value is from swaps in which a segment's statistics change sides at all steps and in all runs together. If one curve is compared
     /// with several, their statistics are averaged for each segment, and p is from Student's t because these curves vary too: the squared
     /// error is the mean square under swaps plus the variance of the curves divided by their number, with one degree of freedom fewer than
@@ -114,7 +114,7 @@ impl<'a> Areas<'a> {
         let mut drawn_on = |resample: usize| {
             let trainings = self.trainings.len();
             let mut one = |place: usize| {
-                let place = if trainings < ENOUGH_TRAININGS { place } else { pick(trainings) };
+                let place = if trainings < ENOUGH_RUNS { place } else { pick(trainings) };
                 let training = &self.trainings[place];
                 let mut side = |Side { curves, steps }: &Side<'_>| {
                     mean((0..curves.len()).map(|_| training.on(curves[pick(curves.len())], steps, resample)))

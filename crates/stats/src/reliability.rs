@@ -19,7 +19,7 @@ const DEALS: usize = 50;
 
 /// A sweep: a base and its variants on one test set.
 #[derive(Debug, Clone, Copy)]
-pub struct Swept<'a> {
+pub struct SweepSegments<'a> {
     /// The base.
     pub base: &'a Segments,
     /// Its variants.
@@ -59,8 +59,8 @@ pub struct Intervals {
 /// # Panics
 /// If the sweeps differ in their numbers of variants, or a variant covers other segments than its base or has another metric.
 pub fn correlation_intervals(
-    first: Swept<'_>,
-    second: Swept<'_>,
+    first: SweepSegments<'_>,
+    second: SweepSegments<'_>,
     reliabilities: [Option<f64>; 2],
     seed: u64,
 ) -> Result<Intervals, Error> {
@@ -101,7 +101,7 @@ fn ceiling_variance(without: [Vec<f64>; 2], whole: [Option<f64>; 2]) -> Option<f
     Some(part(0)? + part(1)?)
 }
 
-impl Swept<'_> {
+impl SweepSegments<'_> {
     /// Returns the scores without each group, for each division of the segments.
     ///
     /// - `stream`: random stream; test sets of one size must be divided differently
@@ -239,7 +239,7 @@ fn shuffled(segments: usize, seed: u64, stream: u64) -> Vec<usize> {
 ///
 /// # Panics
 /// If a variant covers other segments than the base or has another metric.
-pub fn split_half(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<f64>, Error> {
+pub fn split_half(sweep: SweepSegments<'_>, splits: usize, seed: u64) -> Result<Option<f64>, Error> {
     let Some([first, second]) = halves(sweep, splits, seed)? else { return Ok(None) };
     let of_split = |(one, other): (&Vec<f64>, &Vec<f64>)| Some(pearson(one, other).ok()?.coefficient);
     let coefficients: Option<Vec<f64>> = first.iter().zip(&second).map(of_split).collect();
@@ -249,8 +249,8 @@ pub fn split_half(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<f
 }
 
 /// Returns the differences of the variants on both halves of the test set, each `[split][variant]`; `None` with a single segment.
-fn halves(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<[Vec<Vec<f64>>; 2]>, Error> {
-    let Swept { base, variants } = sweep;
+fn halves(sweep: SweepSegments<'_>, splits: usize, seed: u64) -> Result<Option<[Vec<Vec<f64>>; 2]>, Error> {
+    let SweepSegments { base, variants } = sweep;
     let half = base.len() / 2;
     if half == 0 {
         return Ok(None);
@@ -273,7 +273,7 @@ fn halves(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<[Vec<Vec<
 /// # Panics
 /// If a variant covers other segments than its base or has another metric.
 pub fn across_halves(
-    sweeps: &[Vec<Swept<'_>>],
+    sweeps: &[Vec<SweepSegments<'_>>],
     splits: usize,
     seed: u64,
 ) -> Result<Vec<Vec<Option<f64>>>, Error> {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     fn reliability((base, variants): &Sweep) -> Option<f64> {
-        split_half(Swept { base, variants: &variants.iter().collect::<Vec<_>>() }, 50, 3).unwrap()
+        split_half(SweepSegments { base, variants: &variants.iter().collect::<Vec<_>>() }, 50, 3).unwrap()
     }
 
     /// Only two groups of one side change r: the jackknife has (2 - 1) / 2 times the squares, 2 (d / 2)² for a difference of d.
@@ -364,8 +364,10 @@ mod tests {
 
     fn intervals(first: &Sweep, second: &Sweep) -> Intervals {
         let [of_first, of_second] = [first, second].map(|sweep| sweep.1.iter().collect::<Vec<_>>());
-        let (first, second) =
-            (Swept { base: &first.0, variants: &of_first }, Swept { base: &second.0, variants: &of_second });
+        let (first, second) = (
+            SweepSegments { base: &first.0, variants: &of_first },
+            SweepSegments { base: &second.0, variants: &of_second },
+        );
         let reliabilities = [first, second].map(|sweep| split_half(sweep, 50, 3).unwrap());
         correlation_intervals(first, second, reliabilities, 7).unwrap()
     }

@@ -11,7 +11,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 use crate::adjust::holm;
 use crate::bootstrap::{Interval, draw};
-use crate::reliability::{Swept, jackknife, mean};
+use crate::reliability::{SweepSegments, jackknife, mean};
 use crate::{Error, Segments};
 
 const RESAMPLES: usize = 2_000;
@@ -48,7 +48,7 @@ pub enum Agreement {
 ///
 /// # Panics
 /// If a variant covers other segments than its base or has another metric.
-pub fn agreement(runs: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Error> {
+pub fn agreement(runs: &[SweepSegments<'_>], seed: u64) -> Result<Option<Agreement>, Error> {
     check_shapes(runs)?;
     if runs.len() < 2 || runs[0].variants.len() < 3 || runs[0].base.len() < 3 {
         return Ok(None);
@@ -178,7 +178,7 @@ pub struct Heterogeneity {
 /// contrasts C of each run with the first, W = (C x)ᵀ (C V Cᵀ)⁻¹ (C x). Its distribution is that of Hotelling's T² on n segments (Hotelling
 /// 1931, Annals of Mathematical Statistics 2): since V has the divisor n² and not n (n - 1), (n - p) / (p n) W is F with p and n - p
 /// degrees of freedom, p = k - 1. Contrasts that do not vary are ignored.
-pub fn heterogeneity(runs: &[Swept<'_>], seed: u64) -> Result<Vec<Heterogeneity>, Error> {
+pub fn heterogeneity(runs: &[SweepSegments<'_>], seed: u64) -> Result<Vec<Heterogeneity>, Error> {
     check_shapes(runs)?;
     let Some(heads) = runs.first().map(|run| run.variants.len()).filter(|_| runs.len() > 1) else {
         return Ok(Vec::new());
@@ -199,7 +199,7 @@ struct Costs {
 }
 
 impl Costs {
-    fn of(run: &Swept<'_>, seed: u64) -> Result<Self, Error> {
+    fn of(run: &SweepSegments<'_>, seed: u64) -> Result<Self, Error> {
         let segments = run.base.len();
         let scores = run.base.weighted(run.variants, RESAMPLES, |stream| draw(segments, seed, stream))?;
         let base = run.base.score()?;
@@ -244,8 +244,8 @@ fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
     FisherSnedecor::new(degrees, segments - degrees).map_or(1.0, |distribution| distribution.sf(scaled))
 }
 
-fn check_shapes(runs: &[Swept<'_>]) -> Result<(), Error> {
-    let shape = |run: &Swept<'_>| (run.variants.len(), run.base.len());
+fn check_shapes(runs: &[SweepSegments<'_>]) -> Result<(), Error> {
+    let shape = |run: &SweepSegments<'_>| (run.variants.len(), run.base.len());
     if runs.iter().any(|run| shape(run) != shape(&runs[0])) {
         return Err(Error::Invalid("runs must have the same heads and segments".to_owned()));
     }
@@ -296,9 +296,10 @@ mod tests {
         (base, (0..runs).map(|_| of_run()).collect())
     }
 
-    fn with_swept<T>((base, runs): &Simulated, ask: impl Fn(&[Swept<'_>]) -> T) -> T {
+    fn with_swept<T>((base, runs): &Simulated, ask: impl Fn(&[SweepSegments<'_>]) -> T) -> T {
         let variants: Vec<Vec<&Segments>> = runs.iter().map(|run| run.iter().collect()).collect();
-        let swept: Vec<Swept<'_>> = variants.iter().map(|variants| Swept { base, variants }).collect();
+        let swept: Vec<SweepSegments<'_>> =
+            variants.iter().map(|variants| SweepSegments { base, variants }).collect();
         ask(&swept)
     }
 
@@ -402,7 +403,7 @@ mod tests {
     fn runs_of_other_shapes_are_refused_and_a_single_one_agrees_with_nobody() {
         let (base, runs) = simulated(&mut ChaCha8Rng::seed_from_u64(1), 2, 0.5, 1.0);
         let [one, other]: [Vec<&Segments>; 2] = [runs[0].iter().collect(), runs[1][1..].iter().collect()];
-        let [one, other] = [&one, &other].map(|variants| Swept { base: &base, variants });
+        let [one, other] = [&one, &other].map(|variants| SweepSegments { base: &base, variants });
         assert_eq!(agreement(&[one], 1), Ok(None));
         assert_eq!(heterogeneity(&[one], 1), Ok(Vec::new()));
         assert!(agreement(&[one, other], 1).unwrap_err().to_string().contains("the same heads"));

@@ -261,7 +261,7 @@ struct Pair<'a> {
     moves: Vec<Move>,
     /// Column of each number in `moves`; `None` if the number never differs.
     columns: Vec<Option<usize>>,
-    lanes: Lanes,
+    lanes: SumLayout,
     observed: f64,
     /// Absolute difference minus a tolerance for rounding errors.
     threshold: f64,
@@ -269,7 +269,7 @@ struct Pair<'a> {
 
 /// Number type and number of columns of the sums.
 #[derive(Clone, Copy)]
-enum Lanes {
+enum SumLayout {
     Whole4,
     Whole8,
     Decimal1,
@@ -304,10 +304,10 @@ impl<'a> Pair<'a> {
         let is_whole = units.iter().flat_map(|(_, difference)| difference).all(|one| one.fract() == 0.0);
         let most = kept.iter().map(|&number| of_number(number).map(f64::abs).sum()).fold(0.0, f64::max);
         let lanes = match kept.len() {
-            0..=4 if is_whole && most < f64::from(i32::MAX) => Lanes::Whole4,
-            5..=8 if is_whole && most < f64::from(i32::MAX) => Lanes::Whole8,
-            0..=1 => Lanes::Decimal1,
-            _ => Lanes::Decimal16,
+            0..=4 if is_whole && most < f64::from(i32::MAX) => SumLayout::Whole4,
+            5..=8 if is_whole && most < f64::from(i32::MAX) => SumLayout::Whole8,
+            0..=1 => SumLayout::Decimal1,
+            _ => SumLayout::Decimal16,
         };
         let moved = |(unit, difference): &(usize, Vec<f64>)| {
             let mut columns = [0.0; MOST_COLUMNS];
@@ -374,14 +374,14 @@ impl<'a> Pair<'a> {
     /// Returns the signed differences, variant minus base.
     fn signed_of(&self, moves: &[Move], bits: &Bits) -> Vec<f64> {
         match self.lanes {
-            Lanes::Whole4 => self.signed_in(sums::<i32, 4>(moves, bits)),
-            Lanes::Whole8 => self.signed_in(sums::<i32, 8>(moves, bits)),
-            Lanes::Decimal1 => self.signed_in(sums::<f64, 1>(moves, bits)),
-            Lanes::Decimal16 => self.signed_in(sums::<f64, MOST_COLUMNS>(moves, bits)),
+            SumLayout::Whole4 => self.signed_in(sums::<i32, 4>(moves, bits)),
+            SumLayout::Whole8 => self.signed_in(sums::<i32, 8>(moves, bits)),
+            SumLayout::Decimal1 => self.signed_in(sums::<f64, 1>(moves, bits)),
+            SumLayout::Decimal16 => self.signed_in(sums::<f64, MOST_COLUMNS>(moves, bits)),
         }
     }
 
-    fn signed_in<T: Lane, const N: usize>(&self, moved: Vec<[T; N]>) -> Vec<f64> {
+    fn signed_in<T: SumType, const N: usize>(&self, moved: Vec<[T; N]>) -> Vec<f64> {
         let (mut base, mut variant) = (self.base_sums.clone(), self.variant_sums.clone());
         let difference = |moved: [T; N]| {
             for (number, column) in self.columns.iter().enumerate() {
@@ -397,24 +397,24 @@ impl<'a> Pair<'a> {
     }
 }
 
-trait Lane: Copy + Default + AddAssign + Into<f64> {
+trait SumType: Copy + Default + AddAssign + Into<f64> {
     fn of(number: f64) -> Self;
 }
 
-impl Lane for f64 {
+impl SumType for f64 {
     fn of(number: f64) -> Self {
         number
     }
 }
 
-impl Lane for i32 {
+impl SumType for i32 {
     fn of(number: f64) -> Self {
         number as Self
     }
 }
 
 /// Returns the sums over units on the other side, one for each swap.
-fn sums<T: Lane, const N: usize>(moves: &[Move], bits: &Bits) -> Vec<[T; N]> {
+fn sums<T: SumType, const N: usize>(moves: &[Move], bits: &Bits) -> Vec<[T; N]> {
     let mut sums = vec![[T::default(); N]; bits.width];
     for group in moves.chunk_by(|left, right| left.unit / 8 == right.unit / 8) {
         let table = table::<T, N>(group);
@@ -427,7 +427,7 @@ fn sums<T: Lane, const N: usize>(moves: &[Move], bits: &Bits) -> Vec<[T; N]> {
 }
 
 /// Returns the sum over each subset of eight units, indexed by its bits.
-fn table<T: Lane, const N: usize>(group: &[Move]) -> [[T; N]; 256] {
+fn table<T: SumType, const N: usize>(group: &[Move]) -> [[T; N]; 256] {
     let mut single = [[T::default(); N]; 8];
     for own in group {
         single[own.unit % 8] = std::array::from_fn(|column| T::of(own.columns[column]));

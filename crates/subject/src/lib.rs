@@ -36,7 +36,7 @@ pub use checkpoint::sha256_of_weights;
 pub use decoding::{Decoding, decoding};
 pub use description::Description;
 pub use error::Error;
-pub use reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
+pub use reading::{Input, ReadText, TextAttention, TextInput, Vocabulary};
 pub use relevant::{HeadRelevance, SegmentRelevance};
 pub use scored::{Ablation, Sample, Scored};
 pub use subject::{Evaluation, Evaluator, Pass, Subject, Work};

@@ -5,7 +5,7 @@ use crate::error::Error;
 
 /// How the heads of a model read a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct TextInput {
     /// The self-attention over the text: of the encoder in a translator, otherwise the only attention type.
     pub attention: Attention,
     /// True if a token attends to later tokens.

@@ -10,7 +10,7 @@ use stats::{Cells, Metric, Segments};
 use crate::classification::Classification;
 use crate::error::Error;
 use crate::language::LanguageModelling;
-use crate::reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
+use crate::reading::{Input, ReadText, TextAttention, TextInput, Vocabulary};
 use crate::relevant::SegmentRelevance;
 use crate::scored::{Ablation, Scored};
 use crate::task::Task;
@@ -124,7 +124,7 @@ impl Subject {
     }
 
     /// Returns how the heads read a text.
-    pub fn reading(&self) -> Reading {
+    pub fn reading(&self) -> TextInput {
         in_task!(&self.0, |own| own.reading())
     }
 
@@ -150,7 +150,7 @@ impl Subject {
 
     /// Runs the model on texts, sorted by length, and calls `each` with the index in `texts` and the attention weights.
     ///
-    /// - `texts`: none longer than [`Reading::longest`]
+    /// - `texts`: none longer than [`TextInput::longest`]
     ///
     /// # Errors
     /// If a text does not fit into memory, a weight is NaN or infinite, or `each` fails.

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::evaluation::{Need, Purpose, Scorer};
 use crate::functions::FunctionsSpec;
 use crate::models::Models;
-use crate::reading::{Input, Reading, Vocabulary};
+use crate::reading::{Input, TextInput, Vocabulary};
 use crate::subject_file::SubjectFile;
 
 /// The entries of a setup file.
@@ -234,7 +234,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     }
 
     /// Returns how the heads of the model read a text.
-    fn reading(&self, model: &Self::Model) -> Reading;
+    fn reading(&self, model: &Self::Model) -> TextInput;
 
     /// Returns the vocabulary of a language model; `None` for other models.
     fn vocabulary(&self) -> Option<Vocabulary> {

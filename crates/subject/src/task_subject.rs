@@ -14,7 +14,7 @@ use crate::checkpoint::Origin;
 use crate::error::Error;
 use crate::evaluation::{Batches, Masks, Need, Plan, Purpose, Replace, Scorer};
 use crate::models::Models;
-use crate::reading::{Input, ReadText, Reading, TextAttention};
+use crate::reading::{Input, ReadText, TextAttention, TextInput};
 use crate::relevant::SegmentRelevance;
 use crate::scored::{Ablation, Scored};
 use crate::subject::{Evaluation, Pass, Work};
@@ -156,7 +156,7 @@ impl<T: Task> TaskSubject<T> {
         let need = self.task.need(&self.models, Purpose::Scoring);
         let memory = self.machine.memory.beside(need.model_bytes) / (1 + beside);
         let room = if matches!(scored.ablation, Ablation::Resample { .. }) { memory / 4 } else { 0 };
-        let memory = Memory::BesideModel(memory - room);
+        let memory = Memory::ExcludingModel(memory - room);
         let machine = Machine { memory, ..self.machine.clone() };
         let Sizes { in_memory, of_text, .. } = T::sizes(&prepared);
         let plan = Plan::new(&machine, &need, &in_memory);
@@ -217,7 +217,7 @@ impl<T: Task> TaskSubject<T> {
         Ok(outputs.into_iter().flat_map(|(_, found)| found).collect())
     }
 
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> TextInput {
         self.task.reading(self.model())
     }
 

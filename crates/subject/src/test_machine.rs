@@ -11,7 +11,7 @@ pub(crate) fn machine() -> Machine {
         threads: 2,
         device: Device::Cpu,
         precision: Precision::F32,
-        memory: Memory::BesideModel(1 << 30),
+        memory: Memory::ExcludingModel(1 << 30),
         quiet: true,
     }
 }

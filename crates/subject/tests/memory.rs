@@ -108,7 +108,7 @@ fn measure(case: &str) {
         threads: threads.parse().unwrap(),
         device: Device::Cpu,
         precision: Precision::F32,
-        memory: Memory::BesideModel(memory.parse().unwrap()),
+        memory: Memory::ExcludingModel(memory.parse().unwrap()),
         quiet: true,
     };
     tch::set_num_threads(1);

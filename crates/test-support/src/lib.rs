@@ -238,7 +238,7 @@ pub fn copy_files(from: &Path, to: &Path) {
 }
 
 /// Makes a folder with a copy of the synthetic `results` and of their setups in `experiments`.
-pub fn made_up_results() -> TempDir {
+pub fn synthetic_results() -> TempDir {
     let (here, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
     let subjects = ["results/tiny-translation", "results/tiny-inference", "results/tiny-language"];
     for part in subjects.into_iter().chain(["experiments"]) {

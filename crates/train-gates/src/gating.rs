@@ -32,7 +32,7 @@ fn once(
 
 /// Returns the controls that depend on trained gates.
 fn hanging() -> impl Iterator<Item = Method> {
-    Method::ALL.into_iter().filter(|method| method.hangs_on_gates())
+    Method::ALL.into_iter().filter(|method| method.depends_on_gates())
 }
 
 /// Settings shared by all rows.

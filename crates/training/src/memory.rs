@@ -12,7 +12,7 @@ const UNKNOWN: u64 = 2 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
     /// Limit in addition to the model, as set by `--memory`.
-    BesideModel(u64),
+    ExcludingModel(u64),
     /// Limit including the model: 80% of what was free at the start, or 2 GiB if the system does not report it.
     WithModel(u64),
 }
@@ -32,7 +32,7 @@ impl Memory {
     /// Returns the memory left in addition to a model of this size in bytes.
     pub fn beside(self, model: u64) -> u64 {
         match self {
-            Self::BesideModel(bytes) => bytes,
+            Self::ExcludingModel(bytes) => bytes,
             Self::WithModel(bytes) => bytes.saturating_sub(model),
         }
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_model_counts_unless_the_memory_was_asked_for() {
-        assert_eq!(Memory::BesideModel(10).beside(7), 10);
+        assert_eq!(Memory::ExcludingModel(10).beside(7), 10);
         assert_eq!((Memory::WithModel(10).beside(7), Memory::WithModel(10).beside(70)), (3, 0));
         assert_eq!(Memory::of_machine(Device::Mps), Memory::WithModel(UNKNOWN));
     }

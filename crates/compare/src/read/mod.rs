@@ -5,7 +5,7 @@ mod lm_eval;
 mod outcomes;
 mod stored;
 mod table;
-mod texts;
+mod translations;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use corpus::labelled::RowKind;
 pub(crate) use outcomes::{Document, Outcomes};
 pub(crate) use stored::file_and_row;
-pub(crate) use texts::Counted;
+pub(crate) use translations::Counted;
 
 use crate::Error;
 use crate::args::{Args, UNFIT_FOR_RESULTS, of_task};

@@ -6,7 +6,7 @@ use significance::{Store, has_windows, metric_of, unpaired};
 use stats::Segments;
 use stats::blocks::block_length;
 
-use super::texts::Counted;
+use super::translations::Counted;
 use crate::Error;
 
 /// A result file and the name of a row in it, empty for the full model.

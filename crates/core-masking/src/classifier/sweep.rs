@@ -4,7 +4,7 @@ use tch::Tensor;
 
 use super::{Classifier, Inputs};
 use crate::attention::MultiHeadAttention;
-use crate::sweep::{Node, Stack, Trunk, Variants, Walk};
+use crate::sweep::{Node, PrefixCache, Stack, Variants, Walk};
 use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 
 struct Texts<'a> {
@@ -50,8 +50,8 @@ impl Classifier {
         batch: &Inputs,
         variants: &Variants,
         together: usize,
-        trunk: Option<Trunk>,
-    ) -> (Vec<Tensor>, Trunk) {
+        trunk: Option<PrefixCache>,
+    ) -> (Vec<Tensor>, PrefixCache) {
         let trunk = self.trunk(batch, self.top(variants), trunk);
         let texts = Texts { model: self, bias: batch.bias() };
         let walk = Walk::new(&texts, variants, Attention::SelfAttention, batch.size()[0], together);
@@ -95,10 +95,10 @@ impl Classifier {
         variants.lowest.min(self.layers.len() - 1)
     }
 
-    fn trunk(&self, batch: &Inputs, top: usize, left: Option<Trunk>) -> Trunk {
+    fn trunk(&self, batch: &Inputs, top: usize, left: Option<PrefixCache>) -> PrefixCache {
         let open = self.open();
         let enter = || self.embed(batch, &ModelDropout::OFF);
         let pass = |layer: usize, x: &Tensor| self.layer(layer, x, batch, &open, &ModelDropout::OFF);
-        Trunk::up_to(top, left, &batch.size(), enter, pass)
+        PrefixCache::up_to(top, left, &batch.size(), enter, pass)
     }
 }

@@ -1,7 +1,7 @@
 //! Key-value cache of a decoder in single precision on a CPU.
 use tch::{Kind, Tensor};
 
-use super::lanes::{LaneLayout, PackedKeyValue, Seen};
+use super::lanes::{PackedKeyValue, Seen, SimdLayout};
 use super::memory::Memory;
 use crate::attention::MultiHeadAttention;
 use crate::gates::Gate;
@@ -9,7 +9,7 @@ use crate::translator::{DecoderMemory, Reader};
 use crate::{Attention, GatedModel, Translator, to_vec};
 
 /// Keys and values of all decoder layers. They never move: each hypothesis stores where its past is.
-pub(super) struct LaneMemory {
+pub(super) struct SimdCache {
     layers: Vec<Layer>,
     source_length: usize, // padding included
     sources: Vec<Source>, // of the sentences still in the batch
@@ -29,7 +29,7 @@ struct Source {
     tokens: usize,
 }
 
-impl LaneMemory {
+impl SimdCache {
     /// Computes keys and values of `memory`, encoder states `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`.
     pub(super) fn new(model: &Translator, memory: &Tensor, source_bias: &Tensor) -> Self {
         let layer = |layer| {
@@ -49,7 +49,7 @@ impl LaneMemory {
     }
 }
 
-impl DecoderMemory for LaneMemory {
+impl DecoderMemory for SimdCache {
     fn of_target(&mut self, Reader { layer, module, gate, .. }: Reader<'_>, x: &Tensor) -> Tensor {
         self.layers[layer].steps.push(keys_values(module, x));
         let steps = &self.layers[layer].steps;
@@ -74,7 +74,7 @@ impl DecoderMemory for LaneMemory {
     }
 }
 
-impl Memory for LaneMemory {
+impl Memory for SimdCache {
     fn hypotheses(&self) -> i64 {
         (self.pasts.len() / self.sources.len().max(1)) as i64
     }
@@ -108,7 +108,7 @@ fn keys_values(attention: &MultiHeadAttention, x: &Tensor) -> PackedKeyValue {
     PackedKeyValue { key, value }
 }
 
-/// Attends from each row of `x` to what `show` shows it, with `biases` on the scores, as in [`LaneLayout::attend`]. `x` and the result are
+/// Attends from each row of `x` to what `show` shows it, with `biases` on the scores, as in [`SimdLayout::attend`]. `x` and the result are
 /// `[sentence, hypothesis, d_model]`.
 fn attend<'a>(
     attention: &MultiHeadAttention,
@@ -124,6 +124,6 @@ fn attend<'a>(
     attention.merge(by_head, gate)
 }
 
-fn layout(width: u64, d_head: i64) -> LaneLayout {
-    LaneLayout { heads: (width / d_head as u64) as usize, d_head: d_head as usize }
+fn layout(width: u64, d_head: i64) -> SimdLayout {
+    SimdLayout { heads: (width / d_head as u64) as usize, d_head: d_head as usize }
 }

@@ -19,7 +19,7 @@ type Lanes = [f32; LANES];
 
 /// Memory layout of a position: the first eight heads, dimension by dimension, then the next eight. Unused lanes and dimensions are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LaneLayout {
+pub(super) struct SimdLayout {
     pub(super) heads: usize,
     pub(super) d_head: usize,
 }
@@ -43,7 +43,7 @@ pub(super) struct Seen<'a> {
     values: Vec<&'a [Lanes]>,
 }
 
-impl LaneLayout {
+impl SimdLayout {
     /// Vectors per group of eight heads.
     fn of_group(self) -> usize {
         self.d_head.next_multiple_of(HELD)
@@ -123,7 +123,7 @@ impl<'a> Seen<'a> {
 
 /// All queries of a step; a value, so that its call is compiled as a whole for an instruction set.
 struct Attention<'q, F> {
-    layout: LaneLayout,
+    layout: SimdLayout,
     queries: &'q Packed,
     biases: Option<&'q Packed>,
     show: F,
@@ -259,7 +259,7 @@ mod tests {
                 .map(|(rows, step)| numbers(&[rows, heads * d_head], step));
             let by_head = |all: &Tensor| all.unflatten(1, [heads, d_head]).transpose(0, 1); // [heads, row, d_head]
             let seen_by = |query: i64| (0..keys).filter(move |&key| key == 0 || (query + key) % 3 != 0);
-            let layout = LaneLayout { heads: heads as usize, d_head: d_head as usize };
+            let layout = SimdLayout { heads: heads as usize, d_head: d_head as usize };
             let memory = PackedKeyValue { key: layout.pack(&k, 1.0), value: layout.pack(&v, 1.0) };
             let some = numbers(&[keys, heads], 0.9);
             for (biases, of_key) in [(None, some.zeros_like()), (Some(&some), some.shallow_clone())] {
@@ -308,7 +308,7 @@ mod tests {
     /// Scores whose exponentials would overflow, and a NaN in one head only.
     #[test]
     fn great_scores_are_weighed_and_nan_is_not_hidden() {
-        let layout = LaneLayout { heads: 2, d_head: 1 };
+        let layout = SimdLayout { heads: 2, d_head: 1 };
         let pack = |values: [f32; 4]| layout.pack(&Tensor::from_slice(&values).view([2, 2]), 1.0);
         let memory =
             PackedKeyValue { key: pack([500.0, f32::NAN, 501.0, 2.0]), value: pack([1.0, 1.0, 3.0, 3.0]) };

@@ -1,7 +1,7 @@
 //! What a decoder attends to: the source, and the target so far.
 use tch::{Device, Kind, Tensor};
 
-use super::lane_memory::LaneMemory;
+use super::lane_memory::SimdCache;
 use super::tensor_memory::TensorMemory;
 use crate::translator::DecoderMemory;
 use crate::{GatedModel, Gates, Translator};
@@ -34,7 +34,7 @@ pub(super) fn memory(
     gates: &Gates,
 ) -> Box<dyn Memory> {
     if model.options() == (Kind::Float, Device::Cpu) && !gates.is_recorded() {
-        Box::new(LaneMemory::new(model, memory, source_bias))
+        Box::new(SimdCache::new(model, memory, source_bias))
     } else {
         Box::new(TensorMemory::new(model, beam as i64, memory, source_bias))
     }

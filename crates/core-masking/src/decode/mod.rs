@@ -18,7 +18,7 @@ use crate::attention::KEYS_AT_ONCE;
 use crate::translator::{Translator, TranslatorConfig};
 use crate::{Attention, Error, GatedModel, Gates, LayerShape, ModelConfig, ModelDropout, TokenBatch};
 use hypotheses::Hypotheses;
-use lanes::LaneLayout;
+use lanes::SimdLayout;
 use step::Step;
 
 /// When the search of a sentence ends.
@@ -164,7 +164,7 @@ impl BeamSearch {
         let logits = beam * config.target_vocabulary() as u64 * 2 * bytes.max(4);
         // Keys and values of a position: as tensors or in lanes.
         let LayerShape { heads, d_head, .. } = config.layout().module(Attention::DecDec, 0).shape;
-        let layout = LaneLayout { heads, d_head: d_head as usize };
+        let layout = SimdLayout { heads, d_head: d_head as usize };
         let position = (width * bytes).max(layout.bytes());
         // Keys and values of source and target, in whole steps, and the one tensor that is being extended; biases.
         let [source, target] =

@@ -36,7 +36,7 @@ pub struct Attribution {
 }
 
 /// Values of a layer at the positions of contrasts.
-struct Passage {
+struct LayerValues {
     context: Tensor,  // gated head outputs, [contrasts, kept * d_head]
     merged: Tensor,   // output of W_o, [contrasts, d_model]
     attended: Tensor, // the residual stream after attention, [contrasts, d_model]
@@ -71,7 +71,7 @@ impl LanguageModel {
 
         let (mut x, turns) = (self.embed(&ids, 0, &ModelDropout::OFF), self.turns(0, count));
         let entering = there(&x);
-        let mut passages: Vec<Passage> = Vec::new();
+        let mut passages: Vec<LayerValues> = Vec::new();
         for (number, layer) in self.layers.iter().enumerate() {
             let gate = gates.of(Attention::SelfAttention, number);
             let context = self.context(number, &x, &turns, gates, &ModelDropout::OFF);
@@ -79,7 +79,7 @@ impl LanguageModel {
             let merged = layer.attention.merge_open(&context);
             let attended = layer.attended(&there(&x), &there(&merged), &ModelDropout::OFF);
             let leaving = layer.finish(&x, &merged, &ModelDropout::OFF);
-            passages.push(Passage {
+            passages.push(LayerValues {
                 context: there(&context.transpose(1, 2).flatten(2, 3)),
                 merged: there(&merged),
                 attended,

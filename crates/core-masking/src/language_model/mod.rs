@@ -10,7 +10,7 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
-use families::rotary::Turning;
+use families::rotary::RotaryConfig;
 use tch::{Kind, Tensor};
 
 use crate::attention::Visible;
@@ -19,7 +19,7 @@ use crate::block::Block;
 use crate::importance::Attended;
 use crate::layers::Norm;
 use crate::model::GatedModel;
-use crate::rotary::{Rotary, Turns};
+use crate::rotary::{Rotary, RotaryAngles};
 use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 
 pub use attribution::{Attribution, Contrast};
@@ -37,9 +37,9 @@ use nats::{Output, token_nats};
 pub struct LanguageModel {
     config: LanguageConfig,
     weights: Weights,
-    words: Tensor,                  // [vocab, d_model]
-    positions: Option<Tensor>,      // [max_position, d_model]
-    rotary: Vec<(Turning, Rotary)>, // the distinct rotations of the layers
+    words: Tensor,                       // [vocab, d_model]
+    positions: Option<Tensor>,           // [max_position, d_model]
+    rotary: Vec<(RotaryConfig, Rotary)>, // the distinct rotations of the layers
     layers: Vec<Block>,
     norm: Norm,
     output: Output,
@@ -52,7 +52,7 @@ impl GatedModel for LanguageModel {
     fn new(config: LanguageConfig, weights: Weights) -> Result<Self, Error> {
         let LanguageParts { words, positions, blocks, norm, output } = config.parts(&mut &weights)?;
         let layers: Vec<Block> = blocks.into_iter().map(Block::from).collect();
-        let mut rotary: Vec<(Turning, Rotary)> = Vec::new();
+        let mut rotary: Vec<(RotaryConfig, Rotary)> = Vec::new();
         for turning in layers.iter().filter_map(|layer| layer.turning) {
             if rotary.iter().all(|(known, _)| *known != turning) {
                 rotary.push((turning, Rotary::new(turning, words.device())));
@@ -186,7 +186,7 @@ impl LanguageModel {
         &self,
         layer: usize,
         x: &Tensor,
-        turns: &[(Turning, Turns)],
+        turns: &[(RotaryConfig, RotaryAngles)],
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
@@ -201,7 +201,7 @@ impl LanguageModel {
         &self,
         layer: usize,
         x: &Tensor,
-        turns: &[(Turning, Turns)],
+        turns: &[(RotaryConfig, RotaryAngles)],
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
@@ -224,7 +224,7 @@ impl LanguageModel {
     }
 
     /// Returns the rotations at `count` positions from `first` on, for all layers.
-    fn turns(&self, first: i64, count: i64) -> Vec<(Turning, Turns)> {
+    fn turns(&self, first: i64, count: i64) -> Vec<(RotaryConfig, RotaryAngles)> {
         let kind = self.options().0;
         self.rotary.iter().map(|(turning, rotary)| (*turning, rotary.turns(first, count, kind))).collect()
     }

@@ -1,17 +1,17 @@
 //! Evaluation of one batch under many head sets. The output layer, a large part of the work, must be computed for each set.
-use families::rotary::Turning;
+use families::rotary::RotaryConfig;
 use tch::Tensor;
 
 use super::nats::{shortfalls, token_nats};
 use super::{LanguageModel, PredictionBatch};
 use crate::attention::MultiHeadAttention;
-use crate::rotary::Turns;
-use crate::sweep::{Stack, Trunk, Variants, Walk};
+use crate::rotary::RotaryAngles;
+use crate::sweep::{PrefixCache, Stack, Variants, Walk};
 use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 
 struct Texts<'a> {
     model: &'a LanguageModel,
-    turns: Vec<(Turning, Turns)>,
+    turns: Vec<(RotaryConfig, RotaryAngles)>,
 }
 
 impl Stack for Texts<'_> {
@@ -44,14 +44,14 @@ impl LanguageModel {
         batch: &PredictionBatch,
         variants: &Variants,
         together: usize,
-        trunk: Option<Trunk>,
-    ) -> (Vec<Tensor>, Trunk) {
+        trunk: Option<PrefixCache>,
+    ) -> (Vec<Tensor>, PrefixCache) {
         let [rows, positions] = batch.size();
         let texts = Texts { model: self, turns: self.turns(0, positions) };
         let open = self.open();
         let pass = |layer: usize, x: &Tensor| self.layer(layer, x, &texts.turns, &open, &ModelDropout::OFF);
         let enter = || self.embed(&batch.ids, 0, &ModelDropout::OFF);
-        let trunk = Trunk::up_to(variants.lowest, trunk, &batch.ids.size(), enter, pass);
+        let trunk = PrefixCache::up_to(variants.lowest, trunk, &batch.ids.size(), enter, pass);
         let walk = Walk::new(&texts, variants, Attention::SelfAttention, rows, together);
         let measure = if batch.shortfalls { shortfalls } else { token_nats };
         let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Relevance through an attention module: from its output to the inputs of queries, keys and values.
 use tch::Tensor;
 
-use super::rules::{linear, rate, rescaled, signs};
+use super::propagation::{linear, rate, rescaled, signs};
 use crate::Dropout;
 use crate::attention::MultiHeadAttention;
 use crate::disentangled::MappedDistances;

@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use super::attention::AttentionTrace;
-use super::rules::{linear, norm, sum};
+use super::propagation::{linear, norm, sum};
 use crate::block::PostNorm;
 use crate::layers::{FeedForward, LayerNorm, activated};
 

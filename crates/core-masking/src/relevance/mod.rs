@@ -22,7 +22,7 @@
 //! layers are refused, as neither source has rules for them.
 mod attention;
 mod layers;
-mod rules;
+mod propagation;
 
 use std::collections::BTreeMap;
 
@@ -79,8 +79,8 @@ impl Classifier {
         let pooled = head.activate(&of_first.forward(&read)); // [1, d_model]
         let logits = head.last.forward(&pooled); // [1, labels]
         let start = logits.zeros_like().scatter_value(1, &logits.argmax(1, true), 1.0).unsqueeze(0); // [1, 1, labels]
-        let of_pooled = rules::linear(&start, &pooled, &[&head.last]);
-        let first = rules::linear(&of_pooled, &read, &[of_first]); // [1, 1, d_model]
+        let of_pooled = propagation::linear(&start, &pooled, &[&head.last]);
+        let first = propagation::linear(&of_pooled, &read, &[of_first]); // [1, 1, d_model]
         let at = first.constant_pad_nd([0, 0, 0, x.size()[0] - 1]); // [1, position, d_model]
         let mut relevance = Relevance::default();
         let (at, _) = relevance.follow(&traces, at, Attention::SelfAttention, &self.layout());
@@ -110,7 +110,7 @@ impl Translator {
         let y = layers.embed_target(&batch.decoder_input, 0).squeeze_dim(0); // [target, d_model]
         let past = causal_bias(y.size()[0], (y.kind(), y.device()));
         let (decoder, y) = trace(decoder, y, &past, Some((&memory, source_bias)));
-        let at = rules::largest_logit(&y, layers.output_layer()); // [target, target, d_model]
+        let at = propagation::largest_logit(&y, layers.output_layer()); // [target, target, d_model]
         let mut relevance = Relevance::default();
         let (of_target, of_memory) = relevance.follow(&decoder, at, Attention::DecDec, &layout);
         let of_memory = of_memory.expect("a decoder attends to the source");

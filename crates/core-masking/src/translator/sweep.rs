@@ -5,7 +5,7 @@
 use tch::Tensor;
 
 use super::Translator;
-use crate::sweep::{Trunk, Variants};
+use crate::sweep::{PrefixCache, Variants};
 use crate::{
     Attention, BeamSearch, Error, GatedModel, Gates, HeadSet, ModelDropout, TokenBatch, Translation,
 };
@@ -39,8 +39,8 @@ impl BeamSearch {
         sources: &[&[u32]],
         variants: &Variants,
         together: usize,
-        trunk: Option<Trunk>,
-    ) -> Result<(Vec<Vec<Translation>>, Trunk), Error> {
+        trunk: Option<PrefixCache>,
+    ) -> Result<(Vec<Vec<Translation>>, PrefixCache), Error> {
         let batch = self.batch(model, sources)?;
         tch::no_grad(|| {
             let trunk = model.trunk(&batch, variants.lowest, trunk);
@@ -70,13 +70,13 @@ impl Translator {
     }
 
     /// Returns the input of encoder layer `top` of the full model; `top` may be the number of layers.
-    fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<Trunk>) -> Trunk {
+    fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<PrefixCache>) -> PrefixCache {
         let open = self.open();
         let pass = |layer: usize, x: &Tensor| {
             let gate = open.of(Attention::EncEnc, layer);
             self.layers.encoder_layer(layer, x, &batch.bias, gate, &ModelDropout::OFF)
         };
         let embed = || self.layers.embed_source(&batch.ids);
-        Trunk::up_to(top, left, &batch.ids.size(), embed, pass)
+        PrefixCache::up_to(top, left, &batch.ids.size(), embed, pass)
     }
 }

@@ -18,7 +18,7 @@ const NAMES_IN_USE: usize = 5_000;
 
 /// Length of a sentence in words, and the probabilities of its parts.
 #[derive(Debug)]
-struct Habits {
+struct PhraseProbabilities {
     words: RangeInclusive<usize>,
     question: f64,
     contrast: f64,
@@ -35,7 +35,7 @@ struct Habits {
     relative: f64,
 }
 
-static STANDARD: Habits = Habits {
+static STANDARD: PhraseProbabilities = PhraseProbabilities {
     words: 4..=18,
     question: 0.12,
     contrast: 0.04,
@@ -52,7 +52,7 @@ static STANDARD: Habits = Habits {
     relative: 0.18,
 };
 
-static SHIFTED: Habits = Habits {
+static SHIFTED: PhraseProbabilities = PhraseProbabilities {
     words: 4..=36,
     question: 0.25,
     contrast: 0.2,
@@ -101,7 +101,7 @@ impl Animacy {
 #[derive(Debug)]
 pub(super) struct Sampler {
     domain: Domain,
-    habits: &'static Habits,
+    habits: &'static PhraseProbabilities,
     /// Cumulative weights of Zipf's law, the sums of 1/1 to 1/n. Shorter word lists use the first entries.
     zipf: Vec<f64>,
 }

@@ -55,7 +55,7 @@ impl Case {
 
     /// Returns how many times faster masked passes are than plain passes and than transformers with a hook.
     pub fn ratios<M: Timed>(&self, model: &M, context: &Context) -> (f64, Result<f64, String>) {
-        let batch = model.made_up(self.texts, self.length);
+        let batch = model.synthetic(self.texts, self.length);
         let mut heads = model.layout().heads();
         let layers = 1 + heads.last().unwrap().layer_index();
         let timed = heads.len() / layers / 3;

@@ -41,7 +41,7 @@ fn of_classifier(context: &Context) -> f64 {
     let model = classifier(MINILM, context.machine.device);
     let labels = Tensor::from_slice(&(0..32).map(|row| row % 2).collect::<Vec<i64>>());
     let labels = labels.to_device(context.machine.device);
-    let batch = LabelledBatch { inputs: model.made_up(32, 55), labels };
+    let batch = LabelledBatch { inputs: model.synthetic(32, 55), labels };
     let learner = Classifier::new(model.config().clone(), trainable(model.weights())).unwrap();
     let (open, measures) =
         (Gates::open(&model.layout(), model.options()), BTreeSet::from([Measure::Example]));

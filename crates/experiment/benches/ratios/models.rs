@@ -3,7 +3,7 @@ use core_masking::classifier::Inputs;
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, PredictionBatch, Window};
 use core_masking::{Classifier, ClassifierConfig, GatedModel, Gates, HeadSet, LanguageConfig, LanguageModel};
-use core_masking::{ModelDropout, Trunk};
+use core_masking::{ModelDropout, PrefixCache};
 use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -19,7 +19,7 @@ pub trait Timed: GatedModel {
     type Batch;
 
     /// Returns a batch of synthetic texts of this length in tokens.
-    fn made_up(&self, texts: usize, length: u32) -> Self::Batch;
+    fn synthetic(&self, texts: usize, length: u32) -> Self::Batch;
 
     /// Returns the outputs of the model for a batch.
     fn output(&self, batch: &Self::Batch, gates: &Gates) -> Tensor;
@@ -34,8 +34,8 @@ pub trait Timed: GatedModel {
         batch: &Self::Batch,
         sets: &[HeadSet],
         together: usize,
-        trunk: Option<Trunk>,
-    ) -> (Vec<Tensor>, Trunk);
+        trunk: Option<PrefixCache>,
+    ) -> (Vec<Tensor>, PrefixCache);
 
     /// Returns the multiply-adds of [`output`](Self::output) for a text of this length.
     fn work(&self, length: u32) -> f64;
@@ -44,7 +44,7 @@ pub trait Timed: GatedModel {
 impl Timed for Classifier {
     type Batch = Inputs;
 
-    fn made_up(&self, texts: usize, length: u32) -> Inputs {
+    fn synthetic(&self, texts: usize, length: u32) -> Inputs {
         let ids = tokens(length);
         let segments = vec![0; ids.len()];
         self.batch(&vec![(&ids[..], &segments[..]); texts]).unwrap()
@@ -65,8 +65,8 @@ impl Timed for Classifier {
         batch: &Inputs,
         sets: &[HeadSet],
         together: usize,
-        trunk: Option<Trunk>,
-    ) -> (Vec<Tensor>, Trunk) {
+        trunk: Option<PrefixCache>,
+    ) -> (Vec<Tensor>, PrefixCache) {
         self.sweep(batch, &self.variants(sets, false).unwrap(), together, trunk)
     }
 
@@ -79,7 +79,7 @@ impl Timed for Classifier {
 impl Timed for LanguageModel {
     type Batch = PredictionBatch;
 
-    fn made_up(&self, texts: usize, length: u32) -> PredictionBatch {
+    fn synthetic(&self, texts: usize, length: u32) -> PredictionBatch {
         let tokens = tokens(length + 1); // the last one is predicted only
         self.batch(&vec![Window { tokens: &tokens, context: 1 }; texts]).unwrap()
     }
@@ -97,14 +97,14 @@ impl Timed for LanguageModel {
         batch: &PredictionBatch,
         sets: &[HeadSet],
         together: usize,
-        trunk: Option<Trunk>,
-    ) -> (Vec<Tensor>, Trunk) {
+        trunk: Option<PrefixCache>,
+    ) -> (Vec<Tensor>, PrefixCache) {
         let (nats, trunk) = self.sweep(batch, &self.variants(sets, false).unwrap(), together, trunk);
         (nats.iter().map(|nats| batch.by_row(nats)).collect(), trunk)
     }
 
     fn work(&self, length: u32) -> f64 {
-        self.multiply_adds(&self.made_up(1, length)) as f64
+        self.multiply_adds(&self.synthetic(1, length)) as f64
     }
 }
 

@@ -67,7 +67,7 @@ fn open(machine: &Machine) -> Subject {
 fn bound(machine: &Machine) -> u64 {
     match machine.memory {
         Memory::WithModel(bytes) => bytes,
-        Memory::BesideModel(bytes) => {
+        Memory::ExcludingModel(bytes) => {
             bytes + fs::metadata(Path::new(FOLDER).join("model.safetensors")).unwrap().len()
         }
     }

@@ -30,7 +30,7 @@ fn halve<M: Timed>(context: &Context, row: &mut dyn FnMut(Row), what: &str, mode
     let pruned = model.without_heads(&heads.into_iter().collect::<HeadSet>(), removal).unwrap();
     let predicted = model.work(LENGTH) / pruned.work(LENGTH);
     for batch_size in [16, 64] {
-        let batch = model.made_up(batch_size, LENGTH);
+        let batch = model.synthetic(batch_size, LENGTH);
         let ratio = context.ratio(|| seconds(&pruned, &batch), || seconds(model, &batch));
         let name = format!(
             "{what} removed, batch {batch_size}: {ratio:.2} times as fast, beside {predicted:.2} by multiply-adds"

@@ -22,7 +22,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 
 fn of_classifier(context: &Context) -> f64 {
     let model = classifier(MINILM, Device::Cpu).to_kind(Kind::Double).unwrap();
-    let batch = LabelledBatch { inputs: model.made_up(1, 25), labels: Tensor::from_slice(&[0_i64]) };
+    let batch = LabelledBatch { inputs: model.synthetic(1, 25), labels: Tensor::from_slice(&[0_i64]) };
     let open = Gates::open(&model.layout(), model.options());
     context.ratio(
         || timed(|| drop(model.relevance(&batch).unwrap())),

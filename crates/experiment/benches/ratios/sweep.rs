@@ -13,7 +13,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(1);
     for (size, count, wanted) in [(MINILM, 12, 2.4), (BERT_BASE, 4, 2.2)] {
         let model = classifier(size, context.machine.device);
-        let batch = model.made_up(count, 40);
+        let batch = model.synthetic(count, 40);
         let all = model.layout().heads();
         let ratio = context.ratio(|| together(&model, &batch, &all), || one_by_one(&model, &batch));
         let name = format!("all heads of {}, one masked at a time, beside plain forward passes", size.0);

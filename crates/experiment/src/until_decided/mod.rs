@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::measured::{MeasuredRows, RowSet};
 
 /// Smallest growth of the sample for which another look is worthwhile.
-const LEAST_GROWTH: f64 = 1.25;
+const MIN_GROWTH: f64 = 1.25;
 
 /// A row whose verdict is not known yet.
 struct Growing<R> {
@@ -318,5 +318,5 @@ fn affordable<R: TestedRow + Clone>(
         )));
     }
     let fits = before + (left / open.len().max(1) as u64) as usize;
-    Ok((fits as f64 >= LEAST_GROWTH * before as f64).then_some(fits.min(size)))
+    Ok((fits as f64 >= MIN_GROWTH * before as f64).then_some(fits.min(size)))
 }

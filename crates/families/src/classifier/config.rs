@@ -15,7 +15,7 @@ use crate::language_model::{LanguageConfig, SLIDING};
 use crate::limits::{EPSILONS, check_counts, check_divides, check_inventory, check_range, check_rates};
 use crate::parts::{self, Activation, Inventory, Projections};
 use crate::pruned_heads::{PrunedHeads, joined, named};
-use crate::rotary::of_one_age;
+use crate::rotary::normalise_rotary_keys;
 use crate::storage::Storage;
 use crate::tables::{BERT, CLASSIFIERS};
 use crate::tables::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, PositionStart};
@@ -250,7 +250,7 @@ impl ClassifierConfig {
         list_terms(&mut json);
         let mut json = family.keys.to_common(json);
         if let Some(stack) = family.stack {
-            of_one_age(&mut json, |name| stack.has(name)).map_err(refusal)?;
+            normalise_rotary_keys(&mut json, |name| stack.has(name)).map_err(refusal)?;
         }
         let supported = family.supported();
         if let Some((name, found)) = json

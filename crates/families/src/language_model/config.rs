@@ -12,7 +12,7 @@ use crate::limits::{
 };
 use crate::parts::{self, Activation, HeadNorm, Inventory, Projections};
 use crate::pruned_heads::{PrunedHeads, joined, named};
-use crate::rotary::{RotaryScaling, Turning, of_one_age};
+use crate::rotary::{RotaryConfig, RotaryScaling, normalise_rotary_keys};
 use crate::storage::Storage;
 use crate::tables::{Bias, LanguageFamily, LayerNames, Windows};
 use crate::tables::{LANGUAGE_MODELS, LLAMA};
@@ -274,7 +274,7 @@ impl LanguageConfig {
             |name: &str| name != "partial_rotary_factor" && OPTIONAL.contains(&name) && !family.has(name);
         json.retain(|name, _| !is_foreign(name));
         let mut json = family.keys.to_common(json);
-        of_one_age(&mut json, |name| family.has(name)).map_err(refusal)?;
+        normalise_rotary_keys(&mut json, |name| family.has(name)).map_err(refusal)?;
         if !family.has("partial_rotary_factor") {
             json.remove("partial_rotary_factor");
         }
@@ -331,7 +331,7 @@ impl LanguageConfig {
         }
         self.validate_numbers()?;
         let widths = (0..self.num_hidden_layers).filter_map(|layer| self.turning(layer));
-        if let Some(Turning { width, .. }) = widths.into_iter().find(|turning| turning.width % 2 != 0) {
+        if let Some(RotaryConfig { width, .. }) = widths.into_iter().find(|turning| turning.width % 2 != 0) {
             let share = self.options.partial_rotary_factor.map(|share| format!(", of which {share} turn,"));
             let share = share.unwrap_or_default();
             return Err(format!(
@@ -442,7 +442,7 @@ impl LanguageConfig {
     }
 
     /// Returns the rotary settings of a layer; `None` if it has no rotary positions.
-    pub fn turning(&self, layer: usize) -> Option<Turning> {
+    pub fn turning(&self, layer: usize) -> Option<RotaryConfig> {
         let options = &self.options;
         let turns = match (&options.no_rope_layers, options.no_rope_layer_interval) {
             (Some(listed), _) => listed[layer] != 0,
@@ -451,7 +451,7 @@ impl LanguageConfig {
         };
         let local = options.rope_local_base_freq.filter(|_| self.is_local(layer));
         let share = options.partial_rotary_factor.unwrap_or(1.0);
-        (turns && self.family.names.positions.is_none()).then(|| Turning {
+        (turns && self.family.names.positions.is_none()).then(|| RotaryConfig {
             width: (self.d_head() as f64 * share) as i64,
             interleaved: self.family.interleaved_rotary,
             theta: local.unwrap_or(self.rope_theta),

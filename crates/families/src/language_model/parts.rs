@@ -5,7 +5,7 @@ use crate::parts::{
     Block, FeedForward, FeedForwardInput, FeedForwards, HeadNorm, HeadNorms, Module, Norm, NormKind, Norms,
     Taken, Tensors,
 };
-use crate::tables::{Around, Bias, LayerNames};
+use crate::tables::{Bias, LayerNames, SublayerNorms};
 use heads::{Attention, HeadLayout};
 
 /// Parts of a language model.
@@ -100,7 +100,11 @@ impl LanguageConfig {
         })
     }
 
-    fn norms<S: Tensors>(&self, tensors: &mut S, names: &Around<String>) -> Taken<Norms<S::Tensor>, S> {
+    fn norms<S: Tensors>(
+        &self,
+        tensors: &mut S,
+        names: &SublayerNorms<String>,
+    ) -> Taken<Norms<S::Tensor>, S> {
         let mut norm = |name: &Option<String>| {
             name.as_ref().map(|name| tensors.norm(name, &[self.hidden_size], self.norm_kind())).transpose()
         };

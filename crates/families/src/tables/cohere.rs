@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/cohere/modeling_cohere.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation};
+use super::{Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, SublayerNorms};
 
 /// Cohere's Command R.
 pub static COHERE: LanguageFamily = LanguageFamily {
@@ -20,7 +20,7 @@ pub static COHERE: LanguageFamily = LanguageFamily {
     names: LanguageNames {
         head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]),
         head_norm: HeadNorm::Own,
-        feed_forward_norm: Around { before: None, after: None },
+        feed_forward_norm: SublayerNorms { before: None, after: None },
         ..LIKE_LLAMA.names
     },
     norm: Normalisation::LayerWithoutBias,

@@ -7,7 +7,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gemma/modeling_gemma.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use super::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+use super::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, SublayerNorms, Windows};
 
 /// Gemma. Its activation is the tanh approximation of GELU, although `hidden_act` of the first files is `gelu`.
 pub static GEMMA: LanguageFamily = LanguageFamily {
@@ -30,8 +30,11 @@ const LIKE_GEMMA: LanguageFamily = LanguageFamily {
 };
 
 const GEMMA2_NAMES: LanguageNames = LanguageNames {
-    attention_norm: Around { before: Some("input_layernorm"), after: Some("post_attention_layernorm") },
-    feed_forward_norm: Around {
+    attention_norm: SublayerNorms {
+        before: Some("input_layernorm"),
+        after: Some("post_attention_layernorm"),
+    },
+    feed_forward_norm: SublayerNorms {
         before: Some("pre_feedforward_layernorm"),
         after: Some("post_feedforward_layernorm"),
     },

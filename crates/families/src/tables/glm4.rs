@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/glm4/modeling_glm4.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use super::{Around, Bias, Biases, LanguageFamily, LanguageNames};
+use super::{Bias, Biases, LanguageFamily, LanguageNames, SublayerNorms};
 use crate::storage::{Fused, Storage};
 
 /// GLM-4.
@@ -19,8 +19,11 @@ pub static GLM4: LanguageFamily = LanguageFamily {
     },
     optional: &["partial_rotary_factor"],
     names: LanguageNames {
-        attention_norm: Around { before: Some("input_layernorm"), after: Some("post_self_attn_layernorm") },
-        feed_forward_norm: Around {
+        attention_norm: SublayerNorms {
+            before: Some("input_layernorm"),
+            after: Some("post_self_attn_layernorm"),
+        },
+        feed_forward_norm: SublayerNorms {
             before: Some("post_attention_layernorm"),
             after: Some("post_mlp_layernorm"),
         },

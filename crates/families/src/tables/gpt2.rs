@@ -4,7 +4,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt2/modeling_gpt2.py>. The fused maps have no names
 //! there; here they are `q`, `k` and `v` in place of `c_attn`.
 use super::ConfigKeys;
-use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
+use super::{Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, SublayerNorms, Windows};
 use crate::storage::{Fused, Storage};
 
 /// GPT-2.
@@ -41,12 +41,12 @@ pub static GPT2: LanguageFamily = LanguageFamily {
         positions: Some("wpe"),
         rows_before: 0,
         layers: "h",
-        attention_norm: Around { before: Some("ln_1"), after: None },
+        attention_norm: SublayerNorms { before: Some("ln_1"), after: None },
         bare_first: false,
         projections: ["attn.q", "attn.k", "attn.v", "attn.c_proj"],
         head_norms: None,
         head_norm: HeadNorm::Alike,
-        feed_forward_norm: Around { before: Some("ln_2"), after: None },
+        feed_forward_norm: SublayerNorms { before: Some("ln_2"), after: None },
         feed_forward: &["mlp.c_fc", "mlp.c_proj"],
         experts: None,
         norm: "ln_f",

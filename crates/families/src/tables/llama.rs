@@ -6,7 +6,7 @@
 //! Names follow transformers' `LlamaForCausalLM`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/modeling_llama.py>.
 use super::ConfigKeys;
-use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
+use super::{Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, SublayerNorms, Windows};
 use crate::storage::Storage;
 
 /// Key of the removed heads, not transformers' `pruned_heads`, which it refuses for these families.
@@ -30,12 +30,12 @@ pub(super) const LIKE_LLAMA: LanguageFamily = LanguageFamily {
         positions: None,
         rows_before: 0,
         layers: "layers",
-        attention_norm: Around { before: Some("input_layernorm"), after: None },
+        attention_norm: SublayerNorms { before: Some("input_layernorm"), after: None },
         bare_first: false,
         projections: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"],
         head_norms: None,
         head_norm: HeadNorm::Alike,
-        feed_forward_norm: Around { before: Some("post_attention_layernorm"), after: None },
+        feed_forward_norm: SublayerNorms { before: Some("post_attention_layernorm"), after: None },
         feed_forward: &["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
         experts: None,
         norm: "norm",

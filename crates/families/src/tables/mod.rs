@@ -53,7 +53,9 @@ pub use of_classifiers::{
     BlockNames, Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
     PatchNames, PositionStart,
 };
-pub use of_language_models::{Around, Bias, Biases, LanguageFamily, LanguageNames, LayerNames, Windows};
+pub use of_language_models::{
+    Bias, Biases, LanguageFamily, LanguageNames, LayerNames, SublayerNorms, Windows,
+};
 pub use of_translators::{
     Architecture, EmbeddingNames, Norms, Positions, RELATIVE, Sinusoids, TranslatorFamily, VASWANI,
     position_table, stack,

@@ -5,9 +5,9 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/modernbert/modeling_modernbert.py>. The fused maps
 //! have no names there; here they are `q`, `k` and `v`, `active` and `factor`.
 use super::llama::{LIKE_LLAMA, REMOVED};
-use super::{Around, LanguageFamily, LanguageNames, Normalisation, Windows};
 use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 use super::{ConfigKeys, bert};
+use super::{LanguageFamily, LanguageNames, Normalisation, SublayerNorms, Windows};
 use crate::storage::{Fused, Storage};
 
 /// ModernBERT.
@@ -75,10 +75,10 @@ static LAYERS: LanguageFamily = LanguageFamily {
     names: LanguageNames {
         prefix: "model",
         words: "embeddings.tok_embeddings",
-        attention_norm: Around { before: Some("attn_norm"), after: None },
+        attention_norm: SublayerNorms { before: Some("attn_norm"), after: None },
         bare_first: true,
         projections: ["attn.q", "attn.k", "attn.v", "attn.Wo"],
-        feed_forward_norm: Around { before: Some("mlp_norm"), after: None },
+        feed_forward_norm: SublayerNorms { before: Some("mlp_norm"), after: None },
         feed_forward: &["mlp.active", "mlp.factor", "mlp.Wo"],
         norm: "final_norm",
         ..LIKE_LLAMA.names

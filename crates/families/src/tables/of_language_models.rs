@@ -50,7 +50,7 @@ pub struct LanguageNames {
     /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
     /// Norms of the attention sublayer.
-    pub attention_norm: Around<&'static str>,
+    pub attention_norm: SublayerNorms<&'static str>,
     /// True if the first layer has no attention norm, since embeddings are normalised.
     pub bare_first: bool,
     /// Query, key, value and output projection of a layer.
@@ -60,7 +60,7 @@ pub struct LanguageNames {
     /// Kind of the norms of queries and keys.
     pub head_norm: HeadNorm,
     /// Norms of the feed-forward sublayer.
-    pub feed_forward_norm: Around<&'static str>,
+    pub feed_forward_norm: SublayerNorms<&'static str>,
     /// Inner and outer map of the feed-forward layer, preceded by the gate if it is gated.
     pub feed_forward: &'static [&'static str],
     /// In a layer with experts: the router, and the prefix of an expert's number. The last components of its maps' names equal those of the
@@ -74,17 +74,17 @@ pub struct LanguageNames {
 
 /// Values before and after a sublayer, inside its residual connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Around<T> {
+pub struct SublayerNorms<T> {
     /// For the sublayer's input.
     pub before: Option<T>,
     /// For the sublayer's output.
     pub after: Option<T>,
 }
 
-impl<T> Around<T> {
+impl<T> SublayerNorms<T> {
     /// Converts both values.
-    pub fn map<U>(self, make: impl Fn(T) -> U) -> Around<U> {
-        Around { before: self.before.map(&make), after: self.after.map(make) }
+    pub fn map<U>(self, make: impl Fn(T) -> U) -> SublayerNorms<U> {
+        SublayerNorms { before: self.before.map(&make), after: self.after.map(make) }
     }
 }
 
@@ -131,13 +131,13 @@ pub enum Windows {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerNames {
     /// Norms of the attention sublayer.
-    pub attention_norm: Around<String>,
+    pub attention_norm: SublayerNorms<String>,
     /// Maps of attention.
     pub projections: Projections,
     /// Norms of queries and keys.
     pub head_norms: Option<[String; 2]>,
     /// Norms of the feed-forward sublayer.
-    pub feed_forward_norm: Around<String>,
+    pub feed_forward_norm: SublayerNorms<String>,
     /// Two maps, or three with a gate.
     pub feed_forward: Vec<String>,
     /// The router, and the prefix of an expert's number.
@@ -173,7 +173,7 @@ impl LanguageNames {
         let is_bare = layer == 0 && self.bare_first;
         LayerNames {
             attention_norm: if is_bare {
-                Around { before: None, after: None }
+                SublayerNorms { before: None, after: None }
             } else {
                 self.attention_norm.map(of)
             },

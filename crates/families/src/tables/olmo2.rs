@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/olmo2/modeling_olmo2.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames};
+use super::{Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, SublayerNorms};
 
 /// OLMo 2.
 pub static OLMO2: LanguageFamily = LanguageFamily {
@@ -16,10 +16,10 @@ pub static OLMO2: LanguageFamily = LanguageFamily {
         defaults: r#"{"hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-5}"#,
     },
     names: LanguageNames {
-        attention_norm: Around { before: None, after: Some("post_attention_layernorm") },
+        attention_norm: SublayerNorms { before: None, after: Some("post_attention_layernorm") },
         head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]),
         head_norm: HeadNorm::Joined,
-        feed_forward_norm: Around { before: None, after: Some("post_feedforward_layernorm") },
+        feed_forward_norm: SublayerNorms { before: None, after: Some("post_feedforward_layernorm") },
         ..LIKE_LLAMA.names
     },
     biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },

@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/opt/modeling_opt.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use super::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
+use super::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, SublayerNorms};
 
 /// OPT.
 pub static OPT: LanguageFamily = LanguageFamily {
@@ -33,9 +33,9 @@ pub static OPT: LanguageFamily = LanguageFamily {
         prefix: "model.decoder",
         positions: Some("embed_positions"),
         rows_before: 2,
-        attention_norm: Around { before: Some("self_attn_layer_norm"), after: None },
+        attention_norm: SublayerNorms { before: Some("self_attn_layer_norm"), after: None },
         projections: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"],
-        feed_forward_norm: Around { before: Some("final_layer_norm"), after: None },
+        feed_forward_norm: SublayerNorms { before: Some("final_layer_norm"), after: None },
         feed_forward: &["fc1", "fc2"],
         norm: "final_layer_norm",
         ..LIKE_LLAMA.names

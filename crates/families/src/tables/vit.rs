@@ -5,7 +5,7 @@
 //! Names follow transformers' `ViTForImageClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/vit/modeling_vit.py>.
 use super::llama::LIKE_LLAMA;
-use super::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
+use super::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, SublayerNorms};
 use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PatchNames, PositionStart};
 use super::{ConfigKeys, bert};
 use crate::storage::Storage;
@@ -81,14 +81,14 @@ const fn layers(prefix: &'static str) -> LanguageFamily {
             // learned, so that no rotary positions are used
             positions: Some(POSITIONS),
             layers: "encoder.layer",
-            attention_norm: Around { before: Some("layernorm_before"), after: None },
+            attention_norm: SublayerNorms { before: Some("layernorm_before"), after: None },
             projections: [
                 "attention.attention.query",
                 "attention.attention.key",
                 "attention.attention.value",
                 "attention.output.dense",
             ],
-            feed_forward_norm: Around { before: Some("layernorm_after"), after: None },
+            feed_forward_norm: SublayerNorms { before: Some("layernorm_after"), after: None },
             feed_forward: &["intermediate.dense", "output.dense"],
             norm: "layernorm",
             ..LIKE_LLAMA.names

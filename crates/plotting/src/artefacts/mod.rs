@@ -1,4 +1,5 @@
 //! Artefacts: each file reads results, asks about them, and draws a table, a figure, or several that belong together.
+pub(crate) mod ablation_kinds;
 mod agreement;
 mod audit;
 pub mod best_heads;
@@ -11,7 +12,6 @@ mod functions;
 mod gates;
 mod groups;
 pub mod heat_map;
-pub(crate) mod kinds;
 mod llama_cpp;
 mod named_heads;
 pub mod replicates;
@@ -28,14 +28,14 @@ pub const ARTEFACTS: &[Artefact] = &[
     deciding::ARTEFACT,
     heat_map::EFFECTS,
     replicates::ARTEFACT,
-    kinds::ARTEFACT,
+    ablation_kinds::ARTEFACT,
     best_heads::SAME_SPLIT,
     best_heads::OTHER_SPLIT,
     curves::figures::FIGURE3,
     curves::figures::FIGURE4,
-    curves::kinds::ARTEFACT,
+    curves::ablation_kinds::ARTEFACT,
     curves::retrained::ARTEFACT,
-    curves::methods::ARTEFACT,
+    curves::method_comparison::ARTEFACT,
     cross_domain::ARTEFACT,
     audit::ARTEFACT,
     speed::ARTEFACT,

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::error::no_replicates;
-use crate::findings::replicates::{Comparison, HeadInAll, Needed, Shares};
+use crate::findings::replicates::{Comparison, HeadAcrossRuns, Needed, Shares};
 use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{INK, LIGHT, SILVER, VERMILLION};
@@ -43,7 +43,7 @@ fn sheet_of(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
 
 struct Type {
     attention: Attention,
-    heads: Vec<HeadInAll>,
+    heads: Vec<HeadAcrossRuns>,
     comparison: Option<Comparison>,
 }
 
@@ -124,14 +124,14 @@ pub fn in_words(found: &Replicates, attentions: &[Attention], criterion: Criteri
 }
 
 /// Formats the smallest and largest number of heads with a verdict in one run.
-fn counts_per_run(heads: &[HeadInAll], runs: usize, verdict: Verdict) -> String {
+fn counts_per_run(heads: &[HeadAcrossRuns], runs: usize, verdict: Verdict) -> String {
     let of_run = |run: usize| heads.iter().filter(|head| head.verdicts[run] == Some(verdict)).count() as f64;
     let (least, most) = extent((0..runs).map(of_run));
     if least == most { fixed(least, 0) } else { format!("{} to {}", fixed(least, 0), fixed(most, 0)) }
 }
 
 /// Returns the heads of these types in all runs.
-fn heads(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> Vec<HeadInAll> {
+fn heads(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> Vec<HeadAcrossRuns> {
     let judge = found.sweeps[0].judge(criterion);
     attentions.iter().flat_map(|&attention| found.heads(attention, judge)).collect()
 }
@@ -177,7 +177,7 @@ fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
 }
 
 /// Returns the effects in each run, most expensive head first.
-fn sorted_by_run(heads: &[HeadInAll], runs: usize, metric: Metric) -> Vec<Vec<f64>> {
+fn sorted_by_run(heads: &[HeadAcrossRuns], runs: usize, metric: Metric) -> Vec<Vec<f64>> {
     let gain = |change: &f64| metric.direction().gain(*change);
     let of_run = |run: usize| {
         let mut all: Vec<f64> = heads.iter().map(|head| head.changes[run]).collect();
@@ -247,7 +247,7 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let table = Table::new("Costly heads", own.file.label("costly-heads"), title(found, &what));
     let change = |change| metric.change(change);
     if found.have_same_heads() {
-        let row = |(head, differs): (&HeadInAll, Option<f64>)| {
+        let row = |(head, differs): (&HeadAcrossRuns, Option<f64>)| {
             let times = |verdict| Cell::from(format!("{} of {all}", head.count(verdict)));
             let cells = vec![
                 ("mean", Cell::printed(head.mean(), change)),
@@ -263,14 +263,14 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
             let tests = one.comparison.iter().flat_map(|found| &found.heterogeneity);
             one.heads.iter().zip(tests.map(|test| Some(test.p_adjusted)).chain(std::iter::repeat(None)))
         });
-        let mut heads: Vec<(&HeadInAll, Option<f64>)> = heads.collect();
-        let gain = |head: &HeadInAll| metric.direction().gain(head.mean());
+        let mut heads: Vec<(&HeadAcrossRuns, Option<f64>)> = heads.collect();
+        let gain = |head: &HeadAcrossRuns| metric.direction().gain(head.mean());
         heads.sort_by(|(one, _), (other, _)| gain(one).total_cmp(&gain(other)));
         return by_name(table, ["Head", "Run"], heads.into_iter().take(MOST).map(row))
             .note(judge.of_verdicts())
             .note("p that runs differ: Wald test that masking the head costs the same in all runs, adjusted by Holm over the heads");
     }
-    let heads: Vec<HeadInAll> = types.iter().flat_map(|one| one.heads.clone()).collect();
+    let heads: Vec<HeadAcrossRuns> = types.iter().flat_map(|one| one.heads.clone()).collect();
     let sorted = sorted_by_run(&heads, all, metric);
     let row = |rank: usize| {
         let of_runs: Vec<f64> = sorted.iter().map(|run| run[rank]).collect();
@@ -308,7 +308,7 @@ fn mark(needed: usize, all: usize) -> Mark {
 fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
     let (own, all, same) = (&found.sweeps[0], found.sweeps.len(), found.have_same_heads());
     let metric = own.metric();
-    let range = |head: &HeadInAll| <[f64; 2]>::from(head.range());
+    let range = |head: &HeadAcrossRuns| <[f64; 2]>::from(head.range());
     let ends = extent(types.iter().flat_map(|one| &one.heads).flat_map(range).chain([0.0]));
     let what = if same { "mean effect" } else { "effect in their run" };
     let panel = |one: &&Type| {
@@ -338,15 +338,15 @@ fn place(rank: usize) -> f64 {
     rank as f64 + 1.0
 }
 
-fn by_head(heads: &[HeadInAll], all: usize) -> Vec<Layer> {
-    let mut heads: Vec<&HeadInAll> = heads.iter().collect();
+fn by_head(heads: &[HeadAcrossRuns], all: usize) -> Vec<Layer> {
+    let mut heads: Vec<&HeadAcrossRuns> = heads.iter().collect();
     heads.sort_by(|one, other| one.mean().total_cmp(&other.mean()));
-    let area = |(rank, head): (usize, &&HeadInAll)| {
+    let area = |(rank, head): (usize, &&HeadAcrossRuns)| {
         let (low, high) = head.range();
         Layer::Band([-0.4, 0.4].map(|side| (place(rank) + side, low, high)).to_vec(), INK)
     };
     let marks = |level: usize| {
-        let is_level = |head: &HeadInAll| match head.count(Verdict::Needed) {
+        let is_level = |head: &HeadAcrossRuns| match head.count(Verdict::Needed) {
             times if times == 0 || times == all => level == times,
             _ => level == 1,
         };
@@ -356,7 +356,7 @@ fn by_head(heads: &[HeadInAll], all: usize) -> Vec<Layer> {
     heads.iter().enumerate().map(area).chain([0, 1, all].map(marks)).collect()
 }
 
-fn by_run(heads: &[HeadInAll], all: usize, metric: Metric) -> Vec<Layer> {
+fn by_run(heads: &[HeadAcrossRuns], all: usize, metric: Metric) -> Vec<Layer> {
     let at = |(rank, change)| (place(rank), change);
     let line = |run: Vec<f64>| Layer::Line(run.into_iter().enumerate().map(at).collect(), RUN);
     sorted_by_run(heads, all, metric).into_iter().map(line).collect()

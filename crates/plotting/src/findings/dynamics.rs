@@ -110,7 +110,7 @@ impl Dynamics {
     }
 
     /// Returns the printed score of the full model at a checkpoint: `20.1`, or `3.217` nats per token.
-    pub fn unpruned(&self, checkpoint: &Checkpoint) -> String {
+    pub fn full_model_score(&self, checkpoint: &Checkpoint) -> String {
         if self.metric.is_nats() {
             return self.metric.amount(checkpoint.base());
         }

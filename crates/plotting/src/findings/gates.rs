@@ -57,7 +57,7 @@ impl Gates {
             return Some(row);
         }
         let is_of = |other: &GateRow| {
-            let is_one = !method.hangs_on_gates() || other.goal() == row.goal();
+            let is_one = !method.depends_on_gates() || other.goal() == row.goal();
             method == Method::Ungated || other.kept == row.kept && is_one
         };
         self.of(row.attention, method).into_iter().find(|other| is_of(other))

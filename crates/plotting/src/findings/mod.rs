@@ -3,6 +3,7 @@
 //! [`source`] finds result files, [`Results`] holds the rows of one file, and a module per experiment interprets them. [`judge`] decides
 //! which heads are needed or dispensable, [`paper`] holds all published numbers, and [`SubjectResults`] everything measured on one setup. A
 //! fault in one file does not prevent others from being shown: [`LeftOut`].
+pub mod ablation_kinds;
 pub mod ablations;
 pub mod best_heads;
 pub mod contrasts;
@@ -12,8 +13,7 @@ pub mod functions;
 pub mod gates;
 pub mod importance;
 pub mod judge;
-pub mod kinds;
-pub mod methods;
+pub mod method_comparison;
 pub mod metric;
 pub mod origin;
 pub mod pair;
@@ -31,6 +31,7 @@ pub mod subject_results;
 pub mod tasks;
 pub mod time;
 
+pub use ablation_kinds::{Kinds, KindsOfCurves};
 pub use ablations::Ablations;
 pub use best_heads::BestHeads;
 pub use contrasts::{Contrasts, Draws};
@@ -40,12 +41,11 @@ pub use functions::{Functions, Relevance};
 pub use gates::Gates;
 pub use importance::{HeadScore, Importance};
 pub use judge::{Adjustment, Criterion, Judge, RuleKind, parse_alpha};
-pub use kinds::{Kinds, KindsOfCurves};
-pub use methods::Methods;
+pub use method_comparison::Methods;
 pub use metric::Metric;
 pub use pair::Pair;
 pub use paper::PAPER;
-pub use pruning::{Pruning, Removable, Series, Tolerable};
+pub use pruning::{Pruning, Removable, Series, ShareWithinMargin};
 pub use records::Verdicts;
 pub use replicates::Replicates;
 pub use results::Results;

@@ -63,7 +63,7 @@ impl Change {
 
 /// Share of heads that can be masked with a loss within the margin of [`RuleKind::Dispensable`], in percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tolerable {
+pub struct ShareWithinMargin {
     /// As measured: the last step before the first that loses more.
     pub percent: f64,
     /// The last step before the first whose 95% interval reaches the margin: up to here heads are dispensable.
@@ -204,7 +204,7 @@ impl Pruning {
     }
 
     /// Returns the share of all heads that can be masked by importance, if measured and tested.
-    pub fn tolerable(&self, criterion: Criterion) -> Option<Tolerable> {
+    pub fn tolerable(&self, criterion: Criterion) -> Option<ShareWithinMargin> {
         self.find(Scope::All, Order::Importance)?.tolerable(self.results.judge(criterion))
     }
 }
@@ -321,7 +321,7 @@ impl Series {
     }
 
     /// Returns the share with a loss within the margin, with its interval from each step's; `None` for several curves or without tests.
-    pub fn tolerable(&self, judge: Judge) -> Option<Tolerable> {
+    pub fn tolerable(&self, judge: Judge) -> Option<ShareWithinMargin> {
         let [steps] = &self.runs[..] else { return None };
         let low = self.removable(judge, RuleKind::Dispensable)?.percent;
         let before = |goes_on: &dyn Fn(&CurveRow) -> bool| {
@@ -329,7 +329,11 @@ impl Series {
             kept.last().map_or(0.0, share)
         };
         let percent = before(&|row| row.gain() >= -judge.margin(row.base_score));
-        Some(Tolerable { percent, low, high: before(&|row| judge.verdict(row) != Some(Verdict::Needed)) })
+        Some(ShareWithinMargin {
+            percent,
+            low,
+            high: before(&|row| judge.verdict(row) != Some(Verdict::Needed)),
+        })
     }
 
     /// Returns the step closest to `percent`, if it is near; the first of several curves.

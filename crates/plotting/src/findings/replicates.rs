@@ -8,7 +8,7 @@ use charts::scale::extent;
 use records::{AblationRow, Attention, HeadId, Identity, Order, Row, Scope, Verdict};
 use significance::SEED;
 use stats::Segments;
-use stats::reliability::Swept;
+use stats::reliability::SweepSegments;
 use stats::replicates::{Agreement, Heterogeneity, agreement, heterogeneity};
 
 use crate::findings::ablations::Ablations;
@@ -53,7 +53,7 @@ impl Shares {
 
 /// Effects of masking one head in each run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HeadInAll {
+pub struct HeadAcrossRuns {
     /// The head.
     pub head: HeadId,
     /// Score with the head masked minus score of the full model, in run order.
@@ -77,7 +77,7 @@ pub struct Needed {
 
 impl Needed {
     /// Counts heads over this number of runs.
-    pub fn of(heads: &[HeadInAll], runs: usize) -> Self {
+    pub fn of(heads: &[HeadAcrossRuns], runs: usize) -> Self {
         let needed = || heads.iter().filter(|head| head.count(Verdict::Needed) > 0);
         let with = |verdict| needed().filter(|head| head.count(verdict) > 0).count();
         Self {
@@ -98,7 +98,7 @@ pub struct Comparison {
     pub heterogeneity: Vec<Heterogeneity>,
 }
 
-impl HeadInAll {
+impl HeadAcrossRuns {
     /// Returns the heads of a type in sweeps over equal heads, in row order.
     pub fn of_type(sweeps: &[Ablations], attention: Attention, judge: Judge) -> Vec<Self> {
         let families: Vec<_> = sweeps.iter().map(|sweep| sweep.family(attention)).collect();
@@ -189,8 +189,8 @@ impl Replicates {
     }
 
     /// Returns the heads of a type, in row order.
-    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
-        HeadInAll::of_type(&self.sweeps, attention, judge)
+    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadAcrossRuns> {
+        HeadAcrossRuns::of_type(&self.sweeps, attention, judge)
     }
 
     /// Returns true if all runs start from one checkpoint, so that heads can be compared by their numbers.
@@ -213,8 +213,9 @@ impl Replicates {
                 rows.filter(is_own).map(|(_, variant)| variant).collect()
             };
             let variants: Vec<Vec<&Segments>> = segments.iter().map(|(_, variants)| own(variants)).collect();
-            let swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
-            let swept: Vec<Swept<'_>> = swept.collect();
+            let swept =
+                segments.iter().zip(&variants).map(|((base, _), variants)| SweepSegments { base, variants });
+            let swept: Vec<SweepSegments<'_>> = swept.collect();
             let compared = agreement(&swept, SEED).and_then(|agreement| {
                 Ok(Comparison { agreement, heterogeneity: heterogeneity(&swept, SEED)? })
             });
@@ -328,7 +329,7 @@ mod tests {
     #[test]
     fn needed_heads_are_counted_by_their_verdicts_in_other_runs() {
         use Verdict::{Dispensable, Needed as Needs, Undecided};
-        let head = |verdicts: [Verdict; 3]| HeadInAll {
+        let head = |verdicts: [Verdict; 3]| HeadAcrossRuns {
             head: "self:1:2".parse().unwrap(),
             changes: vec![-1.0; 3],
             verdicts: verdicts.map(Some).to_vec(),

@@ -3,8 +3,8 @@ use std::path::Path;
 
 use records::{Signature, SpeedRow};
 
+use crate::findings::ablation_kinds::other_kind;
 use crate::findings::error::Result;
-use crate::findings::kinds::other_kind;
 use crate::findings::results::Results;
 use crate::findings::same_model::may_have_same_weights;
 use crate::findings::source::{ResultFile, experiment, is_of, names};

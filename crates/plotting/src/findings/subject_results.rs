@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use records::{BASE, Blocks, HeadId, TrainingRow};
 
+use crate::findings::ablation_kinds::{Kinds, KindsOfCurves};
 use crate::findings::ablations::Ablations;
 use crate::findings::best_heads::BestHeads;
 use crate::findings::dynamics::Dynamics;
@@ -10,8 +11,7 @@ use crate::findings::error::{LeftOut, Result};
 use crate::findings::functions::{Functions, Relevance};
 use crate::findings::gates::Gates;
 use crate::findings::importance::Importance;
-use crate::findings::kinds::{Kinds, KindsOfCurves};
-use crate::findings::methods::Methods;
+use crate::findings::method_comparison::Methods;
 use crate::findings::metric::Metric;
 use crate::findings::pair::Pair;
 use crate::findings::pruning::Pruning;

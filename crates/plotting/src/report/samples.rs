@@ -135,7 +135,7 @@ fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> R
     let DataOf { task, data: described } =
         toml::from_str(description).map_err(|error| anyhow!("{}", error.message()))?;
     let found = match (described.grammar, data) {
-        (Some(grammar), _) => Some(made_up(task, grammar, split)?),
+        (Some(grammar), _) => Some(synthetic(task, grammar, split)?),
         (None, Some(folder)) => own(task, described.files, folder, split)?,
         (None, None) => None,
     };
@@ -173,7 +173,7 @@ fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Spli
     }))
 }
 
-fn made_up(task: Task, grammar: toml::Value, split: &str) -> Result<Split> {
+fn synthetic(task: Task, grammar: toml::Value, split: &str) -> Result<Split> {
     let found = match task {
         Task::Translation => grammar.try_into::<translation::Grammar>()?.read(split).map(Split::Pairs),
         Task::Classification => {

@@ -249,7 +249,7 @@ impl TestedRow for CurveRow {
         BASE.to_owned()
     }
 
-    fn is_intact(&self) -> bool {
+    fn is_full_model(&self) -> bool {
         self.masked == 0 && !self.is_repaired()
     }
 

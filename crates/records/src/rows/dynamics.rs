@@ -89,7 +89,7 @@ impl TestedRow for DynamicsRow {
         format!("{}/{BASE}", self.updates)
     }
 
-    fn is_intact(&self) -> bool {
+    fn is_full_model(&self) -> bool {
         self.masked == 0
     }
 

@@ -41,7 +41,7 @@ impl Method {
     ];
 
     /// Returns true if its heads depend on trained gates.
-    pub fn hangs_on_gates(self) -> bool {
+    pub fn depends_on_gates(self) -> bool {
         matches!(self, Self::Complement | Self::Chosen | Self::Scratch)
     }
 

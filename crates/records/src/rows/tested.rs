@@ -5,7 +5,7 @@ use stats::spread::Reached;
 use stats::{Direction, MetricName};
 
 use super::Row;
-use crate::rules::{Verdict, margin};
+use crate::verdicts::{Verdict, margin};
 
 /// Name of the full model's statistics.
 pub const BASE: &str = "base";
@@ -19,7 +19,7 @@ pub trait TestedRow: Row {
     fn base(&self) -> String;
 
     /// Returns true for the full model, which is not tested.
-    fn is_intact(&self) -> bool {
+    fn is_full_model(&self) -> bool {
         false
     }
 

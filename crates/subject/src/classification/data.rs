@@ -13,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use stats::{Cell, MetricName};
 use words::excerpt;
 
+use super::inputs::Answer;
 use super::spec::{ClassificationData, Holdout, ScoreSpec};
-use super::texts::Answer;
 use crate::error::{Error, quoted};
 use crate::spec::{KNOWN, check_fetched, no_format};
 

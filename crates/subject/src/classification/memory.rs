@@ -2,7 +2,7 @@
 use core_masking::ClassifierConfig;
 use core_masking::classifier::DistanceNames;
 
-use super::texts::BATCH_TOKENS;
+use super::inputs::BATCH_TOKENS;
 use crate::evaluation::{Layers, Need, Purpose};
 use crate::models::Bytes;
 

@@ -2,13 +2,13 @@
 //! classification of words (entity F1 or accuracy).
 mod data;
 mod encoder;
+mod inputs;
 pub(crate) mod memory;
 mod objective;
 mod outputs;
 mod reader;
 mod scorer;
 mod spec;
-mod texts;
 mod train;
 
 use core_masking::classifier::{Inputs, LabelledBatch};
@@ -29,13 +29,13 @@ use crate::checkpoint::Places;
 use crate::error::Error;
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::reading::{Input, Reading, check_length};
+use crate::reading::{Input, TextInput, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Sizes, Task, Timed};
+use inputs::{Answer, Texts};
 use outputs::{labels, metric};
 use reader::Reader;
 use spec::ClassificationSpec;
-use texts::{Answer, Texts};
 
 /// Tokeniser or image processor, classes and metric of a classifier.
 #[derive(Debug, Clone)]
@@ -212,9 +212,9 @@ impl Task for Classification {
         }))
     }
 
-    fn reading(&self, model: &Classifier) -> Reading {
+    fn reading(&self, model: &Classifier) -> TextInput {
         let (longest, tokenizer) = (model.config().longest_text() as usize, self.reader.tokenizer().ok());
-        Reading {
+        TextInput {
             attention: Attention::SelfAttention,
             sees_future: true,
             ends: tokenizer.and_then(ClassifierTokenizer::end).into_iter().collect(),
@@ -285,7 +285,7 @@ impl Classification {
         let (encoded, first) = self.reader.tokenizer()?.encode_words(&words)?;
         let batch = model.batch(&[(&encoded.ids, &encoded.segments)])?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
-        let Answer::Tags(classes) = &texts::predictions(&logits)?[0] else {
+        let Answer::Tags(classes) = &inputs::predictions(&logits)?[0] else {
             unreachable!("a classifier of tokens has a class for each")
         };
         let tag = |token: usize| self.labels[classes[token] as usize].as_str();
@@ -298,7 +298,7 @@ impl Classification {
     /// Returns the predicted class of a text or an image with its probability, or the predicted value.
     fn answer(&self, model: &Classifier, one: &Inputs, gates: &Gates) -> Result<String, Error> {
         let logits = no_grad(|| model.forward(one, gates, &ModelDropout::OFF));
-        let class = match texts::predictions(&logits)?[0].one() {
+        let class = match inputs::predictions(&logits)?[0].one() {
             Some(Cell::Count(class)) => class as usize,
             Some(Cell::Decimal(value)) => return Ok(format!("{value:.3}")),
             None => unreachable!("a text has one answer"),

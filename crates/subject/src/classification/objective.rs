@@ -9,7 +9,7 @@ use tch::{Kind, Tensor};
 use training::{Objective, Validation};
 
 use super::encoder::FineTuningSpec;
-use super::texts::{BATCH_TOKENS, Texts, outcomes};
+use super::inputs::{BATCH_TOKENS, Texts, outcomes};
 use crate::error::Error;
 
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Classification of texts under many head sets.
-use core_masking::{Classifier, Trunk};
+use core_masking::{Classifier, PrefixCache};
 use stats::Cells;
 use tch::no_grad;
 
-use super::texts::{Texts, outcomes};
+use super::inputs::{Texts, outcomes};
 use crate::error::Error;
 use crate::evaluation::{BySet, Request, Scorer};
 use crate::models::Models;
@@ -16,8 +16,8 @@ impl Scorer for &Texts {
         &self,
         models: &Models<Classifier>,
         request: &Request<'_>,
-        left: Option<Trunk>,
-    ) -> Result<(BySet<Cells>, Trunk), Error> {
+        left: Option<PrefixCache>,
+    ) -> Result<(BySet<Cells>, PrefixCache), Error> {
         let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let batch = self.read.batch(model, request.rows)?;
@@ -29,9 +29,9 @@ impl Scorer for &Texts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inputs::Answer;
     use super::super::memory;
     use super::super::reader::Read;
-    use super::super::texts::Answer;
     use super::*;
     use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
     use crate::scored::Scored;
@@ -108,7 +108,7 @@ mod tests {
     fn sharing_changes_no_outcome() {
         let texts = texts(40);
         for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 70_000)] {
-            let memory = Memory::BesideModel(memory);
+            let memory = Memory::ExcludingModel(memory);
             let machine = Machine { memory, ..crate::test_machine::machine() };
             let models = Models::new(model(0.6, Kind::Double), machine.precision).unwrap();
             let found = together(&models, &machine, &texts, rescale);

@@ -10,11 +10,11 @@ use stats::Metric;
 use tch::Kind;
 use training::{Machine, Recipe};
 
+use super::inputs::Texts;
 use super::objective::FineTuningObjective;
 use super::outputs::metric;
 use super::reader::Reader;
 use super::spec::ClassificationSpec;
-use super::texts::Texts;
 use super::{Classification, encode};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;

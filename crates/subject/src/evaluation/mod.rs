@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use core_masking::{GatedModel, HeadSet, Replacement, Trunk};
+use core_masking::{GatedModel, HeadSet, PrefixCache, Replacement};
 use training::{Progress, stop};
 
 use crate::error::Error;
@@ -37,8 +37,8 @@ pub(crate) trait Scorer: Sync {
         &self,
         models: &Models<Self::Model>,
         request: &Request<'_>,
-        left: Option<Trunk>,
-    ) -> Result<(BySet<Self::Segment>, Trunk), Error>;
+        left: Option<PrefixCache>,
+    ) -> Result<(BySet<Self::Segment>, PrefixCache), Error>;
 
     /// Returns a warning about the results of the full model, once all of its segments are scored.
     fn doubt(&self) -> Option<String> {
@@ -87,7 +87,7 @@ pub(crate) fn no_replacement<M>(
 pub(crate) struct Batches {
     pub plan: Plan,
     /// Prefix cache: for each batch, what the last head sets computed and later ones can reuse.
-    prefixes: Vec<Mutex<Option<Trunk>>>,
+    prefixes: Vec<Mutex<Option<PrefixCache>>>,
 }
 
 impl Batches {
@@ -150,7 +150,7 @@ impl Batches {
             sets_per_batch: *sets_per_batch,
         };
         let prefix = || self.prefixes[batch].lock().unwrap_or_else(PoisonError::into_inner);
-        let left = prefix().as_ref().map(Trunk::share);
+        let left = prefix().as_ref().map(PrefixCache::share);
         let (found, left) = scorer.score(models, &request, left)?;
         if *keeps_prefixes {
             *prefix() = Some(left);

@@ -112,7 +112,7 @@ mod tests {
 
     /// `memory`: for tensors, which may take four fifths of the machine's memory.
     fn plan(memory: u64, device: Device) -> Plan {
-        let machine = Machine { memory: Memory::BesideModel(memory / 4 * 5), device, ..machine() };
+        let machine = Machine { memory: Memory::ExcludingModel(memory / 4 * 5), device, ..machine() };
         Plan::new(&machine, &need(), &[20; 1000])
     }
 
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn only_batches_that_do_not_fit_are_cut_and_either_end_comes_first() {
         let lengths: Vec<usize> = [vec![200; 10], vec![4; 100]].concat();
-        let machine = Machine { memory: Memory::BesideModel(1_200_000), ..machine() };
+        let machine = Machine { memory: Memory::ExcludingModel(1_200_000), ..machine() };
         for (longest_first, expected) in [(true, [5, 5, 100]), (false, [100, 5, 5])] {
             let plan = Plan::new(&machine, &Need { longest_first, ..need() }, &lengths);
             assert!(plan.batches.iter().map(Vec::len).eq(expected), "{:?}", plan.batches);
@@ -165,7 +165,7 @@ mod tests {
             lengths in prop::collection::vec(1_usize..300, 1..80), threads in 1_usize..20, memory in 1_000_u64..8_000_000,
         ) {
             let plan = |threads, memory| {
-                let machine = Machine { memory: Memory::BesideModel(memory), threads, ..machine() };
+                let machine = Machine { memory: Memory::ExcludingModel(memory), threads, ..machine() };
                 Plan::new(&machine, &need(), &lengths)
             };
             prop_assert_eq!(plan(threads, 1 << 40).batches, plan(1, 1 << 40).batches);

@@ -33,7 +33,7 @@ use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::reading::{Input, Reading, Vocabulary, check_length};
+use crate::reading::{Input, TextInput, Vocabulary, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Sizes, Task, Timed};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
@@ -290,9 +290,9 @@ impl Task for LanguageModelling {
         Ok(batch.len() as u64 * model.continuation_multiply_adds(shortest as u64, tokens as u64))
     }
 
-    fn reading(&self, model: &LanguageModel) -> Reading {
+    fn reading(&self, model: &LanguageModel) -> TextInput {
         let config = model.config();
-        Reading {
+        TextInput {
             attention: Attention::SelfAttention,
             sees_future: false,
             ends: config.ends().to_vec(),

@@ -1,5 +1,5 @@
 //! Language-model scoring under many head sets.
-use core_masking::{HeadSet, LanguageModel, Replacement, Trunk, to_vec};
+use core_masking::{HeadSet, LanguageModel, PrefixCache, Replacement, to_vec};
 use corpus::splits::language::ChoiceRule;
 use tch::{Kind, Tensor, no_grad};
 
@@ -64,8 +64,8 @@ impl Scorer for &Rows {
         &self,
         models: &Models<LanguageModel>,
         request: &Request<'_>,
-        left: Option<Trunk>,
-    ) -> Result<(BySet<f64>, Trunk), Error> {
+        left: Option<PrefixCache>,
+    ) -> Result<(BySet<f64>, PrefixCache), Error> {
         let model = models.quickest();
         let mut batch = self.batch(model, &self.of_units(request.rows))?;
         batch.shortfalls = self.has_targets();
@@ -199,7 +199,7 @@ mod tests {
             (false, 202_000_000, Precision::F32),
             (false, 1 << 30, Precision::Bf16),
         ] {
-            let memory = Memory::BesideModel(memory);
+            let memory = Memory::ExcludingModel(memory);
             let machine = Machine { memory, precision, ..crate::test_machine::machine() };
             let models = Models::new(model(), precision).unwrap();
             let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);

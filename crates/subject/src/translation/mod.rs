@@ -32,7 +32,7 @@ use crate::checkpoint::Places;
 use crate::error::{Error, quoted};
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::reading::{Input, Reading, check_length};
+use crate::reading::{Input, TextInput, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{Sizes, Task, Timed};
 use pairs::Pairs;
@@ -305,9 +305,9 @@ impl Task for Translation {
     }
 
     /// The encoder reads the source. The decoder's inputs have no words with a tree.
-    fn reading(&self, model: &Translator) -> Reading {
+    fn reading(&self, model: &Translator) -> TextInput {
         let config = model.config();
-        Reading {
+        TextInput {
             attention: Attention::EncEnc,
             sees_future: true,
             ends: vec![config.eos_token_id],

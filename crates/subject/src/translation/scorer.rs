@@ -1,7 +1,7 @@
 //! Translation of sentences under many head sets.
 use std::ops::Range;
 
-use core_masking::{Attention, GatedModel, HeadId, HeadSet, Translation, Translator, Trunk};
+use core_masking::{Attention, GatedModel, HeadId, HeadSet, PrefixCache, Translation, Translator};
 use stats::bleu::Bleu;
 use stats::{Cell, Cells, Metric, Segments};
 
@@ -29,7 +29,7 @@ impl Scorer for Sentences<'_> {
         let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;
         let lowest = |set: &HeadSet| set.iter().filter(of_encoder).map(HeadId::layer_index).min();
         let key = |set: &HeadSet| (set.is_empty(), lowest(set));
-        neighbours(sets, key, |(is_intact, _)| if is_intact { 1 } else { most })
+        neighbours(sets, key, |(is_full_model, _)| if is_full_model { 1 } else { most })
     }
 
     /// Translates a batch under each head set and returns the statistics that the metric needs for each sentence.
@@ -37,8 +37,8 @@ impl Scorer for Sentences<'_> {
         &self,
         models: &Models<Translator>,
         request: &Request<'_>,
-        left: Option<Trunk>,
-    ) -> Result<(BySet<Cells>, Trunk), Error> {
+        left: Option<PrefixCache>,
+    ) -> Result<(BySet<Cells>, PrefixCache), Error> {
         let (model, task) = (models.quickest(), self.task);
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let sources = self.prepared.sources(request.rows);

@@ -50,7 +50,7 @@ LOWER_IS_BETTER = {"nats", "ter"}
 
 
 def judge(percent, metric, base, delta, low, high):
-    """Loss, interval, margin and verdict: the rule of `crates/records/src/rules.rs`."""
+    """Loss, interval, margin and verdict: the rule of `crates/records/src/verdicts.rs`."""
     is_lower_better = metric in LOWER_IS_BETTER
     # the margin of nats is that of the perplexity
     margin = math.log1p(percent / 100) if metric == "nats" else abs(base) * percent / 100

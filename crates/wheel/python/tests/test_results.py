@@ -98,7 +98,7 @@ class Committed(unittest.TestCase):
 
 
 class Rule(unittest.TestCase):
-    """The cases of `crates/records/src/rules.rs`."""
+    """The cases of `crates/records/src/verdicts.rs`."""
 
     def check(self, metric, base, cases):
         for (low, high), expected in cases.items():

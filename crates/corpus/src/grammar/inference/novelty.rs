@@ -27,7 +27,7 @@ const KINDS_TRIED: usize = 50;
 
 /// Kind of difference between a hypothesis and its premise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Novelty {
+pub(super) enum NeutralEdit {
     /// Another verb.
     Verb,
     /// Another noun or name.
@@ -46,7 +46,7 @@ pub(super) enum Novelty {
     Every,
 }
 
-impl Novelty {
+impl NeutralEdit {
     /// Kinds to draw from; those that replace a word come twice, since they add no length.
     pub const DRAWN: [Self; 10] = [
         Self::Verb,
@@ -72,7 +72,7 @@ pub(super) fn add(
 ) -> Option<Clause> {
     let mut author = Author { premise, sampler, rng };
     (0..KINDS_TRIED).find_map(|_| {
-        let kind = Novelty::DRAWN[author.rng.random_range(0..Novelty::DRAWN.len())];
+        let kind = NeutralEdit::DRAWN[author.rng.random_range(0..NeutralEdit::DRAWN.len())];
         author.change(clause, kind)
     })
 }
@@ -86,19 +86,19 @@ pub(super) struct Author<'a> {
 
 impl Author<'_> {
     /// Returns the changed clause; `None` if this kind of change is impossible or its label uncertain.
-    pub fn change(&mut self, clause: &Clause, kind: Novelty) -> Option<Clause> {
+    pub fn change(&mut self, clause: &Clause, kind: NeutralEdit) -> Option<Clause> {
         // Whoever does not sleep does not sleep near the house either: an entailment.
         let affirmative = !clause.verb.negated;
         match kind {
-            Novelty::Verb => self.other_verb(clause),
-            Novelty::Noun => self.other_noun(clause),
-            Novelty::Adjective => self.adjective(clause),
-            Novelty::Modifier => self.modifier(clause),
-            Novelty::Adverb if affirmative => self.adverb(clause),
-            Novelty::Place if affirmative => self.place(clause),
-            Novelty::Exchange => exchange(clause),
-            Novelty::Every if affirmative => generalised(clause, self.rng),
-            Novelty::Adverb | Novelty::Place | Novelty::Every => None,
+            NeutralEdit::Verb => self.other_verb(clause),
+            NeutralEdit::Noun => self.other_noun(clause),
+            NeutralEdit::Adjective => self.adjective(clause),
+            NeutralEdit::Modifier => self.modifier(clause),
+            NeutralEdit::Adverb if affirmative => self.adverb(clause),
+            NeutralEdit::Place if affirmative => self.place(clause),
+            NeutralEdit::Exchange => exchange(clause),
+            NeutralEdit::Every if affirmative => generalised(clause, self.rng),
+            NeutralEdit::Adverb | NeutralEdit::Place | NeutralEdit::Every => None,
         }
     }
 

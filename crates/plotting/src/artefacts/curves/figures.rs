@@ -1,5 +1,5 @@
 //! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B).
-use crate::findings::kinds::folded;
+use crate::findings::ablation_kinds::folded;
 use crate::findings::pruning::share;
 use crate::findings::results::interval;
 use crate::findings::{Criterion, LeftOut, Pruning, Replicates, Result, RuleKind, Series, experiment};
@@ -47,17 +47,17 @@ const FOLDED: &str = "mean: by importance, with the outputs of masked heads repl
      projection if the model has one";
 
 /// Name of a figure, and its file name.
-type Named = [&'static str; 2];
+type Captions = [&'static str; 2];
 
-const THIRD: Named = ["Figure 3", "figure3"];
-const FOURTH: Named = ["Figure 4", "figure4"];
-const SIXTH: Named = ["Figure 6", "figure6"];
+const THIRD: Captions = ["Figure 3", "figure3"];
+const FOURTH: Captions = ["Figure 4", "figure4"];
+const SIXTH: Captions = ["Figure 6", "figure6"];
 
 /// Returns the figure of the paper that a setup belongs to. Figure 3 covers translation and inference, and language models, which the paper
 /// lacks; Figure 6 covers the other classifiers.
 ///
 /// Differs from the paper: Figure 6 there also has a translator (IWSLT), which is in Figure 3 here.
-fn third_or_sixth(pruning: &Pruning) -> Named {
+fn third_or_sixth(pruning: &Pruning) -> Captions {
     let is_third = pruning.results.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
     if is_third || pruning.results.file.is_language() { THIRD } else { SIXTH }
 }
@@ -169,7 +169,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
 pub(super) fn chart(
     pruning: &Pruning,
     criterion: Criterion,
-    ([name, stem], title, x): (Named, &str, &str),
+    ([name, stem], title, x): (Captions, &str, &str),
     drawn: Vec<(&Series, Curve)>,
     mut layers: Vec<Layer>,
 ) -> Chart {

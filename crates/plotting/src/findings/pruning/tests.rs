@@ -137,7 +137,7 @@ fn the_tolerable_share_lies_in_its_interval() {
         (row.delta_low, row.delta_high) = ends.unzip();
     }
     let found = |pruning: &Pruning| pruning.series[0].tolerable(pruning.results.judge(CRITERION));
-    assert_eq!(found(&pruning), Some(Tolerable { percent: 20.0, low: 10.0, high: 30.0 }));
+    assert_eq!(found(&pruning), Some(ShareWithinMargin { percent: 20.0, low: 10.0, high: 30.0 }));
     let untested = curve(&[(1, 29.9, None)]);
     assert_eq!(found(&untested), None);
 }

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artefacts::heat_map::{self, Values};
 use crate::findings::pruning::share;
-use crate::findings::replicates::HeadInAll;
+use crate::findings::replicates::HeadAcrossRuns;
 use crate::findings::results::{distinct, extent};
 use crate::findings::same_model::may_have_same_weights;
 use crate::findings::{
@@ -143,7 +143,7 @@ fn runs(found: &Replicates, criterion: Criterion) -> Column {
     let (own, all) = (&found.sweeps[0], found.sweeps.len());
     let judge = own.judge(criterion);
     let heads = own.attentions().into_iter().flat_map(|attention| found.heads(attention, judge));
-    let cell = |head: &HeadInAll| Cell::from(format!("{} of {all} runs", head.count(Verdict::Needed)));
+    let cell = |head: &HeadAcrossRuns| Cell::from(format!("{} of {all} runs", head.count(Verdict::Needed)));
     ("needed in".to_owned(), heads.map(|head| (head.head, cell(&head))).collect())
 }
 

@@ -1,6 +1,8 @@
 //! Findings on one setup, as sentences and as a few numbers.
 use crate::artefacts::replicates::in_words;
-use crate::findings::{Ablations, Criterion, Pruning, Replicates, RuleKind, SubjectResults, Tolerable};
+use crate::findings::{
+    Ablations, Criterion, Pruning, Replicates, RuleKind, ShareWithinMargin, SubjectResults,
+};
 use crate::view::three;
 use charts::table::Cell;
 use records::{Order, Scope, TestedRow as _};
@@ -43,7 +45,7 @@ fn heads(sweep: &Ablations, replicates: Option<&Replicates>, criterion: Criterio
 }
 
 fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
-    let Tolerable { percent, low, high } = pruning.tolerable(criterion)?;
+    let ShareWithinMargin { percent, low, high } = pruning.tolerable(criterion)?;
     let judge = pruning.results.judge(criterion);
     let margin = judge.margin_in_words();
     let dispensable = if low > 0.0 { format!("{}% are", tenths(low)) } else { "none are".to_owned() };

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use crate::artefacts::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use crate::findings::paper::Share;
-use crate::findings::{Ablations, Criterion, PAPER, Pairing, Pruning, SubjectResults, Tolerable};
+use crate::findings::{Ablations, Criterion, PAPER, Pairing, Pruning, ShareWithinMargin, SubjectResults};
 use crate::view::three;
 use charts::chart::{self, At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREY, INK, VERMILLION};
@@ -17,7 +17,7 @@ use words::{range, tenths, typeset};
 /// Share of heads that can be masked in one of our setups, one of the paper's models, or both if comparable.
 #[derive(Clone, Copy)]
 struct Compared<'a> {
-    ours: Option<(&'a Pruning, Tolerable)>,
+    ours: Option<(&'a Pruning, ShareWithinMargin)>,
     published: Option<&'a Share>,
 }
 
@@ -51,7 +51,9 @@ impl Compared<'_> {
             Cell::number(format!("{} ({})", tenths(share.percent), share.figure), share.percent)
         };
         let base = self.ours.map(|(pruning, _)| pruning.results.described_base());
-        let of = |value: fn(Tolerable) -> f64| Cell::from(self.ours.map(|(_, found)| number(value(found))));
+        let of = |value: fn(ShareWithinMargin) -> f64| {
+            Cell::from(self.ours.map(|(_, found)| number(value(found))))
+        };
         let found = [of(|found| found.percent), of(|found| found.low), of(|found| found.high)];
         let cells = [base.into()].into_iter().chain(found).chain([self.published.map(published).into()]);
         Row::new(self.name(|pruning| pruning.results.file.title()), cells)
@@ -82,7 +84,7 @@ pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     let theirs = Mark::new(Shape::Diamond, 2.8, VERMILLION).hollow();
     let places = || found.iter().enumerate().map(|(place, share)| (place as f64 + 0.5, share));
     let measured = || places().filter_map(|(height, share)| Some((height, share.ours?.1)));
-    let interval = |(height, found): (f64, Tolerable)| {
+    let interval = |(height, found): (f64, ShareWithinMargin)| {
         Layer::Line(vec![(found.low, height), (found.high, height)], Style::line(BLUE, 1.0))
     };
     let mut layers: Vec<_> = measured().map(interval).collect();

@@ -2,7 +2,7 @@
 use crate::findings::ablations::Model;
 use crate::findings::best_heads::Layers;
 use crate::findings::judge::Tally;
-use crate::findings::methods::Recommended;
+use crate::findings::method_comparison::Recommended;
 use crate::findings::{
     Ablations, BestHeads, Checkpoint, Criterion, Dynamics, KindsOfCurves, Methods, PAPER, Pruning, Removable,
     Result, Retrained, RuleKind, Series, SubjectResults, Verdicts,
@@ -13,10 +13,10 @@ use words::{fixed, signed, tenths};
 
 use super::Claim;
 use crate::artefacts::cross_domain::cells;
-use crate::artefacts::curves::methods::{recommended, with_training};
+use crate::artefacts::curves::method_comparison::{recommended, with_training};
 use crate::artefacts::curves::shares::{score_at, share};
-use crate::artefacts::curves::{kinds as pruning_kinds, retrained};
-use crate::artefacts::{kinds, replicates};
+use crate::artefacts::curves::{ablation_kinds as pruning_kinds, retrained};
+use crate::artefacts::{ablation_kinds, replicates};
 use crate::view::three;
 
 /// Section 3.2: most heads can be masked alone.
@@ -83,7 +83,7 @@ fn measured(rows: impl Iterator<Item = Result<Vec<Row>>>) -> Claim {
 /// Beyond the paper: single heads under other kinds of ablation.
 pub fn kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let found = all.iter().filter_map(|subject| subject.kinds.as_ref());
-    measured(found.map(|found| kinds::rows(found, criterion)))
+    measured(found.map(|found| ablation_kinds::rows(found, criterion)))
 }
 
 /// Section 3.3: one head per layer is often enough.

@@ -137,9 +137,9 @@ impl Rule {
     /// the order was made on the tested segments, like the oracle's.
     pub fn last_accepted<'a>(self, steps: impl IntoIterator<Item = &'a CurveRow>) -> Option<&'a CurveRow> {
         let follows = |(place, row): &(usize, &CurveRow)| row.step == *place || row.search_score.is_some();
-        let is_intact = |row: &CurveRow| row.step == 0 && row.masked == 0;
+        let is_full_model = |row: &CurveRow| row.step == 0 && row.masked == 0;
         let climb = steps.into_iter().enumerate().take_while(follows);
-        let accepted = climb.take_while(|(_, row)| is_intact(row) || self.accepts(*row, row.p_value));
+        let accepted = climb.take_while(|(_, row)| is_full_model(row) || self.accepts(*row, row.p_value));
         accepted.last().map(|(_, row)| row)
     }
 }

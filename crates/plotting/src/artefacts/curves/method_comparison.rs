@@ -3,7 +3,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use crate::findings::methods::{Repaired, is_of_modules};
+use crate::findings::method_comparison::{Repaired, is_of_modules};
 use crate::findings::pruning::share;
 use crate::findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed};
 use charts::chart::{Axis, Chart, Color, Entry, Panel, Shape};

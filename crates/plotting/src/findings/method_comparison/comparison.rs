@@ -12,7 +12,8 @@ use stats::family::ALPHA;
 use stats::swaps::smallest_p_value;
 
 use super::{
-    Kind, LightModules, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, Run, is_of_modules,
+    Kind, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, Run, SmallestModuleSet,
+    is_of_modules,
 };
 use crate::findings::contrasts::Draws;
 use crate::findings::error::{Result, no_segments, within};
@@ -236,7 +237,7 @@ impl Comparison<'_> {
         (place, method, own): &(usize, Repaired, Masked),
         all: &[(usize, Repaired, Masked)],
         saved: fn(&Masked) -> Option<f64>,
-    ) -> Option<LightModules> {
+    ) -> Option<SmallestModuleSet> {
         let least = saved(own).filter(|saved| *saved > 0.0 && !is_of_modules(method.curve))?;
         let is_meant = |other: &&(usize, Repaired, Masked)| {
             is_of_modules(other.1.curve) && saved(&other.2).is_some_and(|saved| saved >= least)
@@ -245,7 +246,7 @@ impl Comparison<'_> {
         let side = |method, place: usize| Side { curves: &self.places[method][..], steps: place..place + 1 };
         (light != place).then(|| {
             let over_heads = self.areas.between(side(other, *light), side(method, *place));
-            LightModules { percent: share(&modules.row), over_heads }
+            SmallestModuleSet { percent: share(&modules.row), over_heads }
         })
     }
 }

@@ -10,7 +10,7 @@ use words::signed;
 use super::figures::{chart, curve};
 use super::shares::{SPREAD, score_at, share};
 use crate::artefact::{Artefact, Reads, chapter};
-use crate::artefacts::kinds::KINDS;
+use crate::artefacts::ablation_kinds::KINDS;
 use crate::findings::error::no_kinds;
 use crate::findings::experiment;
 use crate::view::curve::Curve;

@@ -125,14 +125,14 @@ pub struct Masked {
     /// Difference from importance at equal numbers of heads, with p adjusted by Holm (1979) over all rows; `None` for importance.
     pub over_importance: Option<Area>,
     /// For heads by importance: the fewest whole modules that save at least as many projections; `None` if they are equally many heads.
-    pub at_its_projections: Option<LightModules>,
+    pub at_its_projections: Option<SmallestModuleSet>,
     /// Like `at_its_projections`, for the cache.
-    pub at_its_cache: Option<LightModules>,
+    pub at_its_cache: Option<SmallestModuleSet>,
 }
 
 /// The fewest whole modules that save at least as much as some heads.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LightModules {
+pub struct SmallestModuleSet {
     /// Share of the heads in these modules, in percent.
     pub percent: f64,
     /// Their score minus the score with those heads masked, with p adjusted together with the others.
@@ -343,7 +343,7 @@ mod tests {
     use crate::findings::Source;
 
     /// Synthetic results of runs 2 and 3 of a setup whose own run has none.
-    fn made_up() -> Methods {
+    fn synthetic() -> Methods {
         let source = Source::subject(&crate::findings::tiny(), "tiny-language");
         let file = source.of_a_training(experiment::METHODS).unwrap();
         assert!(file.path.ends_with("replicate-2/compare-methods.csv"));
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn without_a_row_that_masks_a_layer_nothing_is_known_to_be_saved() {
-        let mut larger = made_up();
+        let mut larger = synthetic();
         let row = CurveRow { heads: 12, ..larger.results.rows[0].clone() };
         larger.results.rows.iter_mut().for_each(|row| row.heads = 12);
         assert_eq!(larger.saved(&row), [None; 2]);
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_training_that_lacks_a_curve_is_left_out_by_name() {
-        let mut found = made_up();
+        let mut found = synthetic();
         let mut other = found.others.remove(0);
         other.rows.retain(|row| row.order != Order::Oracle || row.masked == 4);
         let fault = found.with_all_steps(other).unwrap_err().to_string();
@@ -378,7 +378,7 @@ mod tests {
     /// The first run has no fine-tuned models: for these the other run is compared alone, by the intervals of its rows.
     #[test]
     fn a_repair_is_compared_in_the_trainings_that_have_it() {
-        let mut found = made_up();
+        let mut found = synthetic();
         found.results.rows.retain(|row| row.repair() != Repair::Training);
         found.repairs = found.curves(&mut LeftOut::default());
         let recommended = found.recommended(Scope::All).unwrap();

@@ -1,14 +1,14 @@
 //! Tables that compare methods: which to use, areas, contrasts, whole modules, scores.
 use std::collections::BTreeMap;
 
-use crate::findings::methods::{
-    Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired,
+use crate::findings::method_comparison::{
+    Compared, Kind, Masked, MethodArea, OverRandom, Recommended, Repaired, SmallestModuleSet,
 };
 use crate::findings::pruning::share;
 use crate::findings::{Criterion, Draws, Methods, Speed};
 use charts::table::{Cell, Row, Table};
 use records::{Cost, CurveId, CurveRow, HeadSet, Order, Repair, Scope, TestedRow};
-use stats::areas::{Area, ENOUGH_TRAININGS};
+use stats::areas::{Area, ENOUGH_RUNS};
 use stats::family::ALPHA;
 use words::{percent_more, range, tenths};
 
@@ -183,11 +183,8 @@ pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
 fn of_trainings(found: &Methods) -> Option<String> {
     let [number, trained] = Kind::ALL.map(|kind| found.trainings(kind).len());
     let most = number.max(trained);
-    let over = if most < ENOUGH_TRAININGS {
-        "over segments alone, since runs are few"
-    } else {
-        "over segments and runs"
-    };
+    let over =
+        if most < ENOUGH_RUNS { "over segments alone, since runs are few" } else { "over segments and runs" };
     let further = format!(" (of models that were trained further, over {trained})");
     let further = if trained == 0 || trained == number { "" } else { &further };
     (most > 1).then(|| {
@@ -240,7 +237,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         let text = text + &metric.change(area.value) + &metric.brackets(ends);
         Cell::number(text, area.value).marked(is_sure(area))
     };
-    let light = |modules: &Option<LightModules>| {
+    let light = |modules: &Option<SmallestModuleSet>| {
         let modules = modules.as_ref()?;
         Some(marked(&modules.over_heads, format!("{}%: ", tenths(modules.percent))))
     };

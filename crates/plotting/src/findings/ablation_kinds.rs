@@ -5,7 +5,7 @@ use significance::SEED;
 use stats::Segments;
 use stats::correlation::spearman;
 use stats::family::{Comparison, Pair, test_pairs};
-use stats::reliability::{Swept, across_halves, ceiling};
+use stats::reliability::{SweepSegments, across_halves, ceiling};
 
 use crate::findings::ablations::Ablations;
 use crate::findings::contrasts::adjust;
@@ -13,7 +13,7 @@ use crate::findings::error::{LeftOut, Result, faulty, incomparable};
 use crate::findings::judge::Judge;
 use crate::findings::metric::Metric;
 use crate::findings::pruning::{Pruning, order_entries};
-use crate::findings::replicates::{HeadInAll, of_replicates};
+use crate::findings::replicates::{HeadAcrossRuns, of_replicates};
 use crate::findings::results::Results;
 use crate::findings::same_model::{beside, model_entries};
 use crate::findings::segments::stored_if_there;
@@ -160,8 +160,8 @@ impl Kind {
     }
 
     /// Returns each head of a type under all draws.
-    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
-        HeadInAll::of_type(&self.draws, attention, judge)
+    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadAcrossRuns> {
+        HeadAcrossRuns::of_type(&self.draws, attention, judge)
     }
 }
 
@@ -266,8 +266,9 @@ impl Kinds {
             .iter()
             .map(|(_, variants)| own(variants).into_iter().map(|row| &variants[row]).collect())
             .collect();
-        let mut swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
-        let kinds: Vec<Vec<Swept<'_>>> =
+        let mut swept =
+            segments.iter().zip(&variants).map(|((base, _), variants)| SweepSegments { base, variants });
+        let kinds: Vec<Vec<SweepSegments<'_>>> =
             self.all.iter().map(|kind| swept.by_ref().take(kind.draws.len()).collect()).collect();
         across_halves(&kinds, SPLITS, SEED).map_err(incomparable(&self.zero().file))
     }

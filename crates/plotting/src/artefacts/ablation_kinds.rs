@@ -1,8 +1,8 @@
 //! Compares kinds of ablation: is a head needed whatever replaces its output?
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::ablation_kinds::{Kind, KindAgreement, KindContrast, Kinds};
 use crate::findings::error::no_kinds;
-use crate::findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
-use crate::findings::replicates::HeadInAll;
+use crate::findings::replicates::HeadAcrossRuns;
 use crate::findings::{Criterion, Judge, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, SILVER};
@@ -71,7 +71,7 @@ pub(crate) fn rows(found: &Kinds, criterion: Criterion) -> Result<Vec<Row>> {
         };
         let kinds: Vec<_> = found.all.iter().map(|kind| kind.heads(attention, judge)).collect();
         let [zero, others @ ..] = &kinds[..] else { return None };
-        let is_needed = |all: &Vec<HeadInAll>, head: usize| all[head].agreed() == Some(Verdict::Needed);
+        let is_needed = |all: &Vec<HeadAcrossRuns>, head: usize| all[head].agreed() == Some(Verdict::Needed);
         let needed = |by_zero: bool, by_others: bool| {
             let is_so = |&head: &usize| {
                 (is_needed(zero, head), others.iter().any(|other| is_needed(other, head)))
@@ -97,7 +97,7 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         let [first_heads, second_heads] = [first, second].map(|kind| kind.heads(one.attention, judge));
         let both = |[first, second]: [Verdict; 2]| {
             let pairs = first_heads.iter().zip(&second_heads);
-            let is_so = |(one, other): &(&HeadInAll, &HeadInAll)| {
+            let is_so = |(one, other): &(&HeadAcrossRuns, &HeadAcrossRuns)| {
                 (one.agreed(), other.agreed()) == (Some(first), Some(second))
             };
             Cell::from(pairs.filter(is_so).count())
@@ -143,19 +143,19 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     let own = found.zero();
     let (metric, direction) = (own.metric(), own.metric().direction());
     // each head under all kinds
-    let mut rows: Vec<Vec<HeadInAll>> = Vec::new();
+    let mut rows: Vec<Vec<HeadAcrossRuns>> = Vec::new();
     for attention in own.attentions() {
         let kinds: Vec<_> = found.all.iter().map(|kind| kind.heads(attention, judge)).collect();
         let of_head = |place: usize| kinds.iter().map(|kind| kind[place].clone()).collect();
         rows.extend((0..kinds[0].len()).map(of_head));
     }
     rows.retain(|kinds| kinds.iter().any(|kind| kind.agreed() == Some(Verdict::Needed)));
-    let greatest = |kinds: &[HeadInAll]| {
+    let greatest = |kinds: &[HeadAcrossRuns]| {
         kinds.iter().map(|kind| -direction.gain(kind.mean())).fold(f64::NEG_INFINITY, f64::max)
     };
     rows.sort_by(|one, other| greatest(other).total_cmp(&greatest(one)));
-    let row = |kinds: &Vec<HeadInAll>| {
-        let cell = |kind: &HeadInAll| {
+    let row = |kinds: &Vec<HeadAcrossRuns>| {
+        let cell = |kind: &HeadAcrossRuns| {
             let (change, (low, high)) = (kind.mean(), kind.range());
             let range = format!(" ({} to {})", metric.change(low), metric.change(high));
             let text = metric.change(change) + if low < high { &range } else { "" };
