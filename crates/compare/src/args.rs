@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use records::rules::{MARGIN_PERCENT, is_margin};
+use records::verdicts::{MARGIN_PERCENT, is_margin};
 use stats::swaps::SWAPS;
 
 /// Compares runs of an evaluation document by document: is B worse than A, no worse, or undecided?

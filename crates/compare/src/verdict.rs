@@ -10,7 +10,7 @@ use stats::{Direction, MetricName, Segments, adjust, pooled, t_test};
 use crate::Error;
 use crate::align::{Task, run_names};
 use crate::args::Args;
-use records::rules;
+use records::verdicts;
 
 /// Verdict of a comparison, from the 95% interval of the loss and the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,9 +25,9 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     fn of(loss: Option<Interval>, margin: f64) -> Self {
-        match loss.map(|loss| rules::Verdict::of(loss, margin)) {
-            Some(rules::Verdict::Needed) => Self::Worse,
-            Some(rules::Verdict::Dispensable) => Self::NoWorse,
+        match loss.map(|loss| verdicts::Verdict::of(loss, margin)) {
+            Some(verdicts::Verdict::Needed) => Self::Worse,
+            Some(verdicts::Verdict::Dispensable) => Self::NoWorse,
             _ => Self::Undecided,
         }
     }
@@ -168,7 +168,7 @@ struct Judge<'a> {
 impl Judge<'_> {
     /// Returns the margin, in the unit of the score.
     fn margin(&self, base: f64) -> f64 {
-        self.args.margin_absolute.unwrap_or_else(|| rules::margin(self.metric, base, self.args.margin))
+        self.args.margin_absolute.unwrap_or_else(|| verdicts::margin(self.metric, base, self.args.margin))
     }
 
     /// Tests all runs against the first.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use heads::experiment::{ITERATIVE_PRUNE, JOINT_SEARCH};
-use records::rules::MARGIN_PERCENT;
+use records::verdicts::MARGIN_PERCENT;
 use records::{CurveRow, FLOOR, Rule, Signature, is_shard, read_signed};
 use subject::{Ablation, Scored, Subject};
 

@@ -12,7 +12,7 @@ use anyhow::{bail, ensure};
 use clap::{ArgAction, Parser};
 use experiment::{
     AblationKind, Chooser, Curve, Curves, Estimate, EstimateArgs, Ingredient, Known, MaskingArgs,
-    MeasuredRows, Pool, Retraining, Sampling, SelectorArgs, SharedArgs, StepArgs, Steps, Together, Unit,
+    MaskingUnits, MeasuredRows, Pool, Retraining, Sampling, SelectorArgs, SharedArgs, StepArgs, Steps, Unit,
     has_duplicates, possible_orders,
 };
 use records::{CurveRow, Identity, Order, Repair};
@@ -196,7 +196,7 @@ impl Args {
         SelectorArgs::check(&self.order, description)?;
         let split = description.split(self.shared.split.as_deref(), machine)?;
         let layout = description.layout(machine)?;
-        let pools = self.steps.pools(&layout, Together::of(&layout, self.unit, self.uniform)?)?;
+        let pools = self.steps.pools(&layout, MaskingUnits::of(&layout, self.unit, self.uniform)?)?;
         self.check_steps(&pools)?;
         ensure!(
             !(layout.is_one_layer() && self.repair.contains(&Repair::LeastSquares)),

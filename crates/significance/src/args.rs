@@ -1,7 +1,7 @@
 //! Command-line arguments of tests.
 
-use records::rules::{MARGIN_PERCENT, is_margin};
 use records::signature::Testing;
+use records::verdicts::{MARGIN_PERCENT, is_margin};
 use stats::swaps::SWAPS;
 
 /// Default seed.

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use heads::experiment::Rows;
-use records::rules::Rule;
 use records::signature::{Measured, Testing};
+use records::verdicts::Rule;
 use records::{
     AblationRow, AuditRow, Blocks, CorrelationRow, CurveRow, DynamicsRow, GateRow, Held, Identity, Order,
     Row, Signature, Stored, TestedRow,
@@ -159,7 +159,7 @@ fn shares(rows: &[CurveRow], testing: Testing, (measured, identity): (&Measured,
     let dispensable = Rule::Dispensable { margin_percent: testing.margin_percent };
     let is_resampled = metric_of(measured).is_ok_and(Metric::is_resampled);
     let smallest_p_value = if is_resampled { smallest_p_value(testing.resamples) } else { 0.0 };
-    let paper = Rule::NoSignificantLoss { alpha: records::rules::ALPHA, smallest_p_value };
+    let paper = Rule::NoSignificantLoss { alpha: records::verdicts::ALPHA, smallest_p_value };
     let curves = rows.chunk_by(|left, right| left.family() == right.family());
     let share = |curve: &[CurveRow]| Share {
         curve: curve[0].family(),

@@ -218,7 +218,7 @@ pub fn look<R: TestedRow>(
     let looks = row.looks().ok_or_else(|| Error::of_row(&row.name(), "it has no look"))?;
     let order = sampling_order(base.len(), rules.seed);
     let looked = Looked { base, variant, predicted, order: &order, looks: &looks, clusters };
-    let margin = records::rules::margin(base.metric().name(), base.score()?, testing.margin_percent);
+    let margin = records::verdicts::margin(base.metric().name(), base.score()?, testing.margin_percent);
     let found = looked.estimate(rules.bounds, testing.of_segments(), margin)?;
     row.record(&found.comparison);
     row.record_correlation(found.correlation);
@@ -257,8 +257,11 @@ fn test_one_family<R: TestedRow>(
     }
     let of_family: Vec<&Segments> = tested.iter().map(|&place| &variants[place]).collect();
     let mut curve = Vec::new();
-    let margin =
-        records::rules::margin(base_segments.metric().name(), base_segments.score()?, testing.margin_percent);
+    let margin = records::verdicts::margin(
+        base_segments.metric().name(),
+        base_segments.score()?,
+        testing.margin_percent,
+    );
     let compared = test_clusters(&base_segments, &of_family, clusters, (testing.of_segments(), margin))?;
     for (place, comparison) in tested.into_iter().zip(compared) {
         let sides = [&base_segments, &variants[place]];

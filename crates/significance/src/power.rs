@@ -1,6 +1,6 @@
 //! Power of a test set to show that heads are dispensable, and uncertainty of the share of dispensable heads.
 
-use records::rules::margin;
+use records::verdicts::margin;
 use records::{TestedRow, Testing};
 use stats::family::Comparison;
 use stats::spread::{Step, reached};

@@ -160,7 +160,7 @@ mod tests {
     /// Two equal tasks have half the variance of one, so the interval is narrower by the root of 2, but only if their draws differ.
     #[test]
     fn documents_are_drawn_within_tasks() {
-        let value = |n: usize, step: usize| if n % step == 0 { 0.5 } else { 0.25 };
+        let value = |n: usize, step: usize| if n.is_multiple_of(step) { 0.5 } else { 0.25 };
         let side = |step: usize| scores(&(0..200).map(|n| value(n, step)).collect::<Vec<_>>());
         let width = |ends: Interval| ends.high - ends.low;
         let one = test_scores(&side(2), &[&side(3)], TESTING, 0.0).unwrap()[0];

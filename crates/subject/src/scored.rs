@@ -36,6 +36,7 @@ pub enum Ablation {
     Mean(Sample),
     /// The head's output at the same position of another text, drawn from these segments for each draw.
     Resample {
+        /// The texts to draw from.
         of: Sample,
         /// Number of the draw, from 1.
         draw: u64,

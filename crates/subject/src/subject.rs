@@ -288,7 +288,7 @@ pub struct Pass<'a> {
 /// A score, with the data for significance tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// In points: BLEU, accuracy and F1 from 0 to 100, Matthews correlation from -100 to 100.
+    /// In the unit of the metric: BLEU, accuracy and F1 in points from 0 to 100, losses in nats per token.
     pub score: f64,
     /// Results of each segment.
     pub segments: Segments,

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use core_masking::{ContextSums, GatedModel, HeadSet, Replacement};
+use core_masking::{GatedModel, HeadOutputSums, HeadSet, Replacement};
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
@@ -164,7 +164,7 @@ fn mean_contexts<T: Task>(subject: &TaskSubject<T>, encoded: &T::Encoded) -> Res
     let measures = [core_masking::Measure::Confidence].into();
     let need: Need<'_> = subject.task.need(&subject.models, Purpose::Measuring(&measures));
     let lengths = T::encoded_lengths(encoded);
-    let mut total = ContextSums::default();
+    let mut total = HeadOutputSums::default();
     subject.over_batches(&subject.models, (&need, &lengths), "averaging contexts", job, |_, sums| {
         total.merge(&sums);
         Ok(())

@@ -8,8 +8,8 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, MaskingArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together,
-    check_heads,
+    Estimate, EstimateArgs, MaskingArgs, MaskingUnits, MeasuredRows, Pool, RowPlan, RowSet, Sampling,
+    SharedArgs, check_heads,
 };
 use heads::experiment::TRAINING_DYNAMICS;
 use records::{DynamicsRow, Identity, MetricName, Order, Scope, TestedRow};
@@ -116,7 +116,7 @@ impl Dynamics<'_> {
             heads: layout.heads(),
             keep_at_least: 0,
             step_percent,
-            together: Together::ONE_BY_ONE,
+            together: MaskingUnits::SINGLE_HEADS,
         };
         let mut counts = pool.counts();
         counts.pop();

@@ -6,7 +6,7 @@ use crate::findings::{Ablations, Criterion, Result, Results, Verdicts, experimen
 use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Panel, Sign, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
-use records::rules::margin;
+use records::verdicts::margin;
 use records::{AblationRow, Attention, HeadId, Verdict};
 use significance::{Change, Group, groups};
 use stats::bootstrap::Interval;

@@ -1,6 +1,6 @@
 //! Criteria for needed and dispensable heads: verdicts by default, and significance as in the paper.
 use clap::ValueEnum;
-use records::rules::{ALPHA, MARGIN_PERCENT, margin};
+use records::verdicts::{ALPHA, MARGIN_PERCENT, margin};
 use records::{AblationRow, Rule, TestedRow, Testing, Verdict, Verdicts};
 use stats::adjust::{benjamini_hochberg, p_of_limit};
 use stats::swaps::smallest_p_value;

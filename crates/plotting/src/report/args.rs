@@ -37,7 +37,7 @@ pub struct Args {
     pub data: PathBuf,
 
     /// Significance level: p-values below it are significant
-    #[arg(long, value_name = "P", default_value_t = records::rules::ALPHA, value_parser = parse_alpha)]
+    #[arg(long, value_name = "P", default_value_t = records::verdicts::ALPHA, value_parser = parse_alpha)]
     pub alpha: f64,
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use minijinja::{Value, context};
-use records::rules::ALPHA;
+use records::verdicts::ALPHA;
 use records::{Attention, AttentionMaps, HeadId};
 use serde_json::json;
 use words::{visible, warn};

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use records::rules::margin;
+use records::verdicts::margin;
 use records::{CurveId, CurveRow, Order, Repair, Scope, TestedRow, Verdict};
 use stats::Segments;
 use stats::adjust::holm;

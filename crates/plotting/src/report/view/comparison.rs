@@ -10,7 +10,7 @@ use charts::palette::{BLUE, GREY, INK, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use records::rules::MARGIN_PERCENT;
+use records::verdicts::MARGIN_PERCENT;
 use records::{AblationRow, Attention, TestedRow as _, Verdict};
 use words::{range, tenths, typeset};
 

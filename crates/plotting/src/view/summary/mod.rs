@@ -8,7 +8,7 @@ use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
-use records::rules::MARGIN_PERCENT;
+use records::verdicts::MARGIN_PERCENT;
 use words::short;
 
 /// Describes the criterion of significance without naming options.
