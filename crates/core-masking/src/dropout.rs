@@ -1,5 +1,5 @@
 //! Dropout, which on a CPU does not use libtorch's generator. That generator is global and serial: threads that draw from it disturb each
-//! other's sequence, and on a CPU it costs a tenth of a training step.
+//! other's sequence, and it takes a tenth of a training step's time.
 use std::cell::RefCell;
 
 use families::DropoutRates;
@@ -22,7 +22,7 @@ impl Dropout {
     /// No dropout: evaluation.
     pub const OFF: Self = Self(None);
 
-    /// Drops elements with probability `rate`, at least 0 and below 1, rounded to a multiple of 1/65,536.
+    /// Creates dropout with probability `rate`, at least 0 and below 1, rounded to a multiple of 1/65,536.
     pub fn new(rate: f64, seed: u64) -> Self {
         let threshold = (rate * 65_536.0).round() as u16;
         let generator = RefCell::new(ChaCha8Rng::seed_from_u64(seed));
@@ -43,7 +43,7 @@ impl Dropout {
     }
 }
 
-/// Dropout in the places where a model has it; [`ModelDropout::OFF`] in evaluation.
+/// Dropout of a model; [`ModelDropout::OFF`] in evaluation.
 #[derive(Debug)]
 pub struct ModelDropout {
     /// Of the output of each sublayer, and of embeddings except in language models.

@@ -1,6 +1,6 @@
-//! Gates: the ξ of Michel et al. (2019), Section 2.3, as an argument of every forward.
+//! Gates: the ξ of Michel et al. (2019), Section 2.3, as an argument of every forward pass.
 //!
-//! One tensor `[rows, heads]` per attention module, rows being 1 or the batch. A gate of 1 keeps a head, 0 masks it. To evaluate many head
+//! One tensor `[rows, heads]` per attention module; rows: 1 or the batch size. A gate of 1 keeps a head, 0 masks it. To evaluate many head
 //! sets in one batch, repeat each example and give every copy its own row of gates. Gates that require a gradient give ∂L/∂ξ. Gates
 //! `[rows, heads, queries]` act on each query separately.
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Replacement};
 #[derive(Debug)]
 pub struct Gates {
     modules: BTreeMap<Attention, Vec<Module>>,
-    replacement: Option<Replacement>, // what closed gates let through; 0 if absent
+    replacement: Option<Replacement>, // replaces masked heads' outputs; 0 if absent
     record: Option<AttentionRecord>,
     contexts: Option<AttentionRecord>,
     residuals: Option<AttentionRecord>,
@@ -48,18 +48,18 @@ impl<'a> From<&'a Tensor> for Gate<'a> {
 }
 
 impl<'a> Gate<'a> {
-    /// Lets `replacement` through where gates are closed.
+    /// Replaces the outputs of masked heads.
     pub(crate) fn replaced_by(self, replacement: Option<&'a Contexts>) -> Self {
         Self { replacement, ..self }
     }
 
-    /// Returns `[rows, heads]`, or `[rows, heads, queries]`.
+    /// Returns the gates, `[rows, heads]` or `[rows, heads, queries]`.
     pub fn values(&self) -> &Tensor {
         self.values
     }
 
-    /// Returns `ξ c + (1 - ξ) r` for the outputs c of the heads `kept`, by default all, `[batch, kept, query, d_head]`. Gates of later
-    /// queries are ignored. Only `ξ c` is differentiated with respect to ξ (Equation 2), unless the replacement is
+    /// Returns `ξ c + (1 - ξ) r` for head outputs c, `context`, `[batch, kept, query, d_head]`, and replacements r. `kept`: their heads,
+    /// by default all. Gates of later queries are ignored. Only `ξ c` is differentiated with respect to ξ (Equation 2), unless r is
     /// [derived](crate::Replacement::derived).
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
         if let Some((record, attention, layer)) = self.contexts {
@@ -92,7 +92,7 @@ impl<'a> Gate<'a> {
         replaced.map_or_else(|| gated.shallow_clone(), |replaced| &gated + replaced).to_kind(kind)
     }
 
-    /// Records, if asked for, the cosine similarity of the residual stream before and after the module, at each position and for each head:
+    /// If asked for, records the cosine similarity of the residual stream before and after the module, repeated for each head:
     /// `[batch, heads, query]`. `before`, `behind`: `[batch, query, d_model]`; returns `behind`.
     pub fn passing(&self, before: &Tensor, behind: Tensor) -> Tensor {
         if let Some((record, attention, layer)) = self.residuals {
@@ -111,7 +111,7 @@ impl<'a> Gate<'a> {
     /// Records attention weights, `[batch, heads, query, key]`, if asked for; returns them.
     pub(crate) fn record(&self, weights: Tensor) -> Tensor {
         let Some((record, attention, layer)) = self.record else { return weights };
-        // Weights of the first layer depend on no gate, but if gradients by gates are wanted, gradients by these weights may be too.
+        // Weights of the first layer depend on no gate. If gradients for gates are wanted, gradients for these weights may be too.
         let is_leaf = self.values.requires_grad() && !weights.requires_grad();
         let weights = if is_leaf { weights.set_requires_grad(true) } else { weights };
         record.lock().insert((attention, layer), weights.shallow_clone());
@@ -119,11 +119,11 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Attention weights of the last forward pass under gates that are [`recorded_in`](Gates::recorded_in) this record.
+/// Tensors of the last forward pass whose gates record here, such as attention weights ([`Gates::recorded_in`]).
 #[derive(Debug, Clone, Default)]
 pub struct AttentionRecord(Arc<Mutex<RecordedWeights>>);
 
-/// `[batch, heads, query, key]` by attention type and layer, counted from 0; part of the autograd graph if gradients are enabled.
+/// Weights `[batch, heads, query, key]` by attention type and layer, from 0; part of the autograd graph if gradients are enabled.
 pub type RecordedWeights = BTreeMap<(Attention, usize), Tensor>;
 
 impl AttentionRecord {
@@ -199,7 +199,7 @@ impl Gates {
     }
 
     /// Creates gates from one tensor per attention type, `[layers, rows, heads]` or `[layers, rows, heads, queries]`; gradients flow back
-    /// to it.
+    /// to them.
     pub fn from_stacked(stacked: &BTreeMap<Attention, Tensor>) -> Self {
         let module = |values| Module { values, open: false };
         let modules = |layers: &Tensor| layers.unbind(0).into_iter().map(module).collect();
@@ -233,13 +233,13 @@ impl Gates {
         [&self.record, &self.contexts, &self.residuals].into_iter().any(Option::is_some)
     }
 
-    /// Lets `replacement`, of one row or of a row per row of the batch, through where gates are closed.
+    /// Replaces the outputs of masked heads by `replacement`, which has one row or one per row of the batch.
     #[must_use]
     pub fn replaced_by(self, replacement: Option<Replacement>) -> Self {
         Self { replacement, ..self }
     }
 
-    /// Lets through what `others` let through: row by row or, given the example of each row, `of_row`, `[batch]`, by example.
+    /// Takes the replacements of `others`, row by row or, given the example of each row, `of_row`, `[batch]`, by example.
     pub(crate) fn replaced_like(self, others: &Self, of_row: Option<&Tensor>) -> Self {
         let own = |all: &Replacement| of_row.map_or_else(|| all.share(), |of_row| all.select(of_row));
         self.replaced_by(others.replacement.as_ref().map(own))
@@ -251,10 +251,10 @@ impl Gates {
         Some(self.share().replaced_by(Some(replacement)))
     }
 
-    /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its scale. Heads that were removed
+    /// Multiplies the kept gates of each layer by heads / kept, so that the layer's output keeps its scale. Heads that were removed
     /// according to `layout` do not count, and a layer whose heads are all masked stays closed.
     ///
-    /// Differs from the paper: M19 masks without rescaling.
+    /// Differs from the paper, which masks without rescaling.
     pub fn rescaled(&self, layout: &HeadLayout) -> Self {
         let rescale = |attention: Attention, layer: usize, Module { values: gates, open }: &Module| {
             let present = layout.kept(attention, layer);
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!((values(&gates, 0)[0][0], values(&gates, 0)[0][2]), (0.0, 2.0));
     }
 
-    /// In any order. The other layer is known to be open, and each value gets the derivative of its own gate.
+    /// In any order. The other layer is known to be open. Values get the derivatives of their gates.
     #[test]
     fn gates_of_some_heads_leave_the_others_open() {
         let heads = ["enc-enc:2:3", "enc-enc:2:1"].map(|name| name.parse().unwrap());

@@ -1,4 +1,4 @@
-//! Norms of queries and keys: Henry et al. (2020), <https://arxiv.org/abs/2010.04245>.
+//! Query-key normalisation: Henry et al. (2020), <https://arxiv.org/abs/2010.04245>.
 use families::parts::{self, HeadNorm};
 use tch::{Device, Tensor};
 
@@ -12,7 +12,7 @@ pub(crate) struct HeadNorms {
     all: Option<AllHeads>,
 }
 
-/// Norms with separate factors for each head. Removed heads are needed too, as queries and keys are normalised before they are dropped.
+/// Norms with separate weights for each head. They precede the selection of the kept heads, so their input has all heads.
 #[derive(Debug)]
 struct AllHeads {
     /// True if one norm spans all heads, false if each head has its own.
@@ -40,7 +40,7 @@ impl HeadNorms {
         Self { query, key, all: Some(AllHeads { is_joined: kind == HeadNorm::Joined, queries, keys }) }
     }
 
-    /// Normalises `x`, `[batch, heads, position, d_head]`, and returns the kept heads. If heads have separate factors, `x` has all heads.
+    /// Normalises `x`, `[batch, heads, position, d_head]`, and returns the kept heads. If heads have separate weights, `x` has all heads.
     pub(crate) fn of_queries(&self, x: &Tensor) -> Tensor {
         match &self.all {
             Some(all) => all.normalise(x, &self.query, all.queries.as_ref()),
@@ -48,7 +48,7 @@ impl HeadNorms {
         }
     }
 
-    /// Normalises keys as [`of_queries`](Self::of_queries) does queries.
+    /// Normalises keys; see [`of_queries`](Self::of_queries).
     pub(crate) fn of_keys(&self, x: &Tensor) -> Tensor {
         match &self.all {
             Some(all) => all.normalise(x, &self.key, all.keys.as_ref()),

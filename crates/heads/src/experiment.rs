@@ -4,7 +4,7 @@
 /// Type of the rows in a result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// Effects of masking a head or a set of heads, tested; one row per head.
+    /// Effects of masking one head or all but one, tested; one row per head.
     Ablation,
     /// Steps of pruning curves, tested.
     Curve,
@@ -14,7 +14,7 @@ pub enum Rows {
     Gates,
     /// A list of heads and random sets, tested.
     Audit,
-    /// Agreement of two sweeps, computed again from these.
+    /// Agreement of two sweeps, computed from their rows.
     Correlation,
     /// Rows of other types, which are not tested.
     Untested,
@@ -47,7 +47,7 @@ macro_rules! experiments {
 }
 
 experiments! {
-    /// One head of each layer is kept.
+    /// One head of a layer is kept.
     ABLATE_ALL_BUT_ONE = own("ablate-all-but-one", "layers", Rows::Ablation);
     /// Each head is masked alone.
     ABLATE_ONE = own("ablate-one", "heads", Rows::Ablation);
@@ -77,7 +77,7 @@ experiments! {
     RELEVANCE = own("relevance", "relevance", Rows::Untested);
     /// Speed with and without some heads.
     SPEED_BENCH = own("speed-bench", "speed", Rows::Untested);
-    /// Models trained further with gates, and controls.
+    /// Models trained further with gates, and baselines.
     TRAIN_GATES = own("train-gates", "gates", Rows::Gates);
     /// Training of a setup's model.
     TRAIN_SUBJECT = own("train-subject", "train", Rows::Untested);

@@ -5,7 +5,7 @@
 pub struct UnknownName {
     /// Kind of name, such as `attention type`.
     pub what: &'static str,
-    /// The name.
+    /// The unknown name.
     pub found: String,
     /// Allowed names, separated by commas.
     pub allowed: String,
@@ -25,7 +25,7 @@ pub fn find<T: Copy>(
     })
 }
 
-/// Implements text, serde and comparison with strings for a type with a `name()`: `type, description, all values`.
+/// Implements `Display`, `FromStr`, serde and `==`, given `name()`, for `type, kind of name, all values`.
 #[macro_export]
 macro_rules! named {
     ($type:ty, $what:literal, $all:expr) => {

@@ -1,7 +1,7 @@
 //! Pruning curves: Michel et al. (2019), Section 4.2, Figures 3 and 6, and Section 5, Figure 4.
 //!
-//! Heads are sorted by increasing score over the whole model or over one attention type, and the test set is scored with the first 10, 20,
-//! .. 100% of them masked. Beyond the paper: searches for head sets, repairs of the masked models, and further training. Each preset
+//! Heads are sorted by increasing importance over the whole model or one attention type. The test set is scored with the first 10%, 20%,
+//! .. 100% masked. Beyond the paper: searches for head sets, repairs of the masked models, and further training. Each preset
 //! replaces an experiment that used to be separate.
 pub mod importance;
 mod preset;
@@ -400,7 +400,7 @@ impl Args {
     }
 }
 
-/// Refuses to search on a split whose metric differs from the reported split's.
+/// Refuses to search on a split whose metric is not the reported split's metric.
 fn check_metrics(args: &Args, subject: &Subject, on: &str, reported: &str) -> anyhow::Result<()> {
     let [by, reported_by] = [on, reported].map(|split| subject.metric(split));
     ensure!(

@@ -1,4 +1,4 @@
-//! Test sentences and beam search of a translator, for decoding benchmarks.
+//! Input of decoding benchmarks: test split and beam search.
 use core_masking::BeamSearch;
 use corpus::parallel::ParallelText;
 use training::Machine;
@@ -8,16 +8,16 @@ use crate::error::Error;
 use crate::tasks::OfTask;
 use crate::translation::search;
 
-/// Sentences to translate, and the beam search for them.
+/// Test split and beam search of a translator.
 #[derive(Debug)]
 pub struct Decoding {
     /// Sentence pairs of the test split.
     pub text: ParallelText,
-    /// Settings of the beam search.
+    /// Beam search settings.
     pub search: BeamSearch,
 }
 
-/// Returns the test split and the beam search of a translator that is trained here.
+/// Returns the test split and the beam search of a translator; ignores the generation config of a checkpoint.
 ///
 /// # Errors
 /// If the split cannot be read, or the model is not a translator.

@@ -1,4 +1,4 @@
-//! Segments predicted by a loss that is linear in the gates ("attribution patching": Nanda 2023; Syed, Rager and Conmy 2023).
+//! Prediction of masked models by a loss linear in the gates (attribution patching: Nanda 2023; Syed, Rager and Conmy 2023).
 use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::{HeadId, HeadSet, Measure};
@@ -12,7 +12,7 @@ use crate::task::{PredictedBy, Scores, Task};
 use crate::task_subject::TaskSubject;
 
 impl<T: Task> TaskSubject<T> {
-    /// [`Subject::first_order`](crate::Subject::first_order).
+    /// See [`Subject::first_order`](crate::Subject::first_order).
     pub(crate) fn first_order(
         &self,
         on: &Scored,
@@ -104,13 +104,13 @@ pub(crate) fn log_odds(scores: &[f64], right: usize) -> f64 {
     scores[right] - best - others().map(|score| (score - best).exp()).sum::<f64>().ln()
 }
 
-/// Returns the first-order change of the log-odds log p / (1 - p) if the loss -log p changes by `change`: d log p = (1 - p) d log-odds.
+/// Returns the first-order change of the log-odds log(p / (1 - p)) if the loss -log p changes by `change`: d log p = (1 - p) d log-odds.
 fn gain(log_odds: f64, change: f64) -> f64 {
     if change == 0.0 { 0.0 } else { -change / (1.0 / (1.0 + log_odds.exp())).max(f64::MIN_POSITIVE) }
 }
 
-/// Returns the predicted class if the loss of the right class (its negative log-probability) changes by `change`. The lead over the best
-/// other class changes by as much as the log-odds: exact for two classes, approximate for more.
+/// Returns the predicted class if the loss of the right class (its negative log-probability) changes by `change`. Takes the change of
+/// its lead over the best other class from the log-odds, which is exact for two classes only.
 fn decision(scores: &[f64], (right, decided): (Cell, Cell), change: f64) -> Cell {
     let Some(place) = right.count().map(|class| class as usize).filter(|&class| class < scores.len()) else {
         return decided;

@@ -2,7 +2,7 @@
 use core_masking::{Attention, GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
 use serde::{Deserialize, Serialize};
 
-/// The heads of a model that is trained without the others: the "from scratch" baseline of Voita et al. (2019), Section 6.3.
+/// Heads of a model that is trained from scratch with no others: a baseline of Voita et al. (2019), Section 6.3.
 ///
 /// Differs from their code, which multiplies the other heads by 0 throughout. Here they are removed from the new model, so that the
 /// remaining weights are initialised as in a model with all heads, and removed heads have no weights to train.
@@ -15,7 +15,7 @@ impl OpenHeads {
         self.0.is_none()
     }
 
-    /// Refuses heads that the model cannot have; `layout`: of the model with all heads.
+    /// Refuses heads that are not in `layout`, the layout of the model with all heads.
     pub(crate) fn validate(&self, layout: &HeadLayout) -> Result<(), String> {
         let named = |fault: String| format!("model.open_heads: {fault}");
         let open = self.open(layout).map_err(|error| named(error.to_string()))?;

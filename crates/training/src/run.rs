@@ -14,10 +14,10 @@ use crate::full_memory::or_full_memory;
 use crate::learner::{Learner, Objective, Validation};
 use crate::progress::Progress;
 
-/// Number of threads that share a batch of any size.
+/// Maximum number of shards of a small batch.
 const FEW_SHARDS: usize = 4;
 
-/// Tokens per batch, including padding, for each additional shard.
+/// Minimum tokens per shard, including padding, beyond [`FEW_SHARDS`] shards.
 const SHARD_TOKENS: usize = 512;
 
 /// Maximum tokens per part, including padding, unless a single text has more.
@@ -28,8 +28,8 @@ pub(crate) fn shards(threads: usize, batch_tokens: usize) -> usize {
     threads.min(FEW_SHARDS.max(batch_tokens / SHARD_TOKENS))
 }
 
-/// A training loop. Each shard of a batch has its own learner, and all share the weights: this is faster than dividing small matrix
-/// products between cores.
+/// A training loop with one learner per shard. Learners share the weights; this is faster than dividing small matrix products between
+/// cores.
 pub(crate) struct Run<O: Objective> {
     shards: Vec<Learner<O>>,
     seed: u64,
@@ -43,14 +43,14 @@ pub(crate) struct Run<O: Objective> {
 /// Loss and score of a model on the development set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DevScore {
-    /// In nats per prediction, without dropout and label smoothing.
+    /// In nats per prediction, without dropout or label smoothing.
     pub loss: f64,
-    /// Score, higher is better; `None` if the task has none.
+    /// Higher is better; `None` if the task has no score.
     pub score: Option<f64>,
 }
 
 impl<O: Objective> Run<O> {
-    /// Divides each batch between `shards`, whose number affects the last digits of losses.
+    /// Creates a loop with this number of shards, which affects the last digits of losses.
     pub(crate) fn new(
         learner: Learner<O>,
         adam: Adam,
@@ -66,7 +66,7 @@ impl<O: Objective> Run<O> {
         Ok(Self { shards: all, seed, clip_norm, steps, adam, progress })
     }
 
-    /// Returns the learner of one of the shards; all have equal weights.
+    /// Returns the learner of one of the shards; all share the weights.
     pub(crate) fn learner(&self) -> &Learner<O> {
         &self.shards[0]
     }
@@ -160,7 +160,7 @@ impl<O: Objective> Run<O> {
         self.objective().learning_rate(step, self.steps)
     }
 
-    /// Evaluates the model on the development set, without dropout and label smoothing.
+    /// Evaluates the model on the development set, without dropout or label smoothing.
     pub(crate) fn dev_score(&mut self, dev: &O::Examples) -> Result<DevScore, O::Error> {
         let batches = self.objective().dev_batches(dev);
         let threads = self.shards.len();
@@ -191,12 +191,12 @@ pub(crate) fn diverged(epoch: usize, step: usize) -> Error {
     Error::Invalid(format!("the loss is no longer finite in epoch {epoch} after step {step}: {advice}"))
 }
 
-/// Returns the tokens in these rows, including padding.
+/// Returns the number of tokens in these rows, including padding.
 pub(crate) fn padded<O: Objective>(examples: &O::Examples, rows: &[usize]) -> usize {
     rows.len() * longest::<O>(examples, rows)
 }
 
-/// Returns the tokens in the longest of these rows.
+/// Returns the length of the longest row, in tokens.
 fn longest<O: Objective>(examples: &O::Examples, rows: &[usize]) -> usize {
     rows.iter().map(|&row| O::tokens(examples, row)).max().unwrap_or(0)
 }
@@ -216,7 +216,7 @@ pub(crate) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Up to four threads always share a batch; more threads need 512 tokens each.
+    /// Up to four threads share any batch; more need 512 tokens per thread.
     #[test]
     fn every_gradient_is_worth_its_memory() {
         assert_eq!([1, 2, 4].map(|threads| shards(threads, 100)), [1, 2, 4]);

@@ -8,7 +8,7 @@ use crate::table::{Cell, Row, Table};
 const MARKED: &str = "\x1b[1;4m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Renders a table; marked cells are bold, underlined and followed by `*`, which survives where styles are stripped.
+/// Renders a table. Marked cells are bold, underlined and followed by `*` in case styles are stripped.
 pub fn render(table: &Table) -> String {
     let rows: Vec<Row> = table.rows.iter().map(on_one_line).collect();
     let columns: Vec<String> = table.columns.iter().map(|name| one_line(name)).collect();

@@ -11,12 +11,12 @@ pub(crate) struct Outcomes {
     pub metric: String,
     pub documents: Vec<Document>,
     places: HashMap<String, usize>,
-    /// Pairs of a document's place and the name of a sample read for it.
+    /// Index of the document and name, for each named sample.
     repeats: HashSet<(usize, String)>,
 }
 
 impl Outcomes {
-    /// Returns the filters of lm-evaluation-harness: names of samples that are not numbers, as Inspect's epochs are.
+    /// Returns the filters of lm-evaluation-harness: sample names except numbers, which are Inspect's epochs.
     pub(crate) fn filters(&self) -> BTreeSet<&str> {
         let names = self.repeats.iter().map(|(_, name)| name.as_str());
         names.filter(|name| name.parse::<u64>().is_err()).collect()
@@ -40,7 +40,7 @@ pub(crate) struct Document {
 /// One scored answer.
 pub(crate) struct Sample {
     pub id: String,
-    /// Name of the sample among those of the document: a filter or an epoch. `None` if samples are unnamed.
+    /// Name of the sample within the document: a filter or an epoch. `None` if samples are unnamed.
     pub repeat: Option<String>,
     pub score: f64,
     pub content: Option<u64>,
@@ -94,8 +94,7 @@ impl Outcomes {
         }
     }
 
-    /// Refuses a file without scored documents; warns of several samples of a document if they are `unnamed`, since this may be an
-    /// accident.
+    /// Refuses a file without scored documents. Warns if a document has several `unnamed` samples, which may be an accident.
     pub(crate) fn checked(self, path: &Path, unnamed: bool) -> Result<Self, Error> {
         if self.documents.is_empty() {
             return Err(Error::of(path, "no document has a score"));

@@ -12,7 +12,7 @@ use crate::Error;
 /// A result file and the name of a row in it, empty for the full model.
 type Place<'a> = (&'a Path, &'a str);
 
-/// Returns the file and the row of `FILE.csv#ROW`; the row is empty if a file has this name or no row is named.
+/// Splits `FILE.csv#ROW` into file and row; the row is empty if not given, or if a file has the whole name.
 pub(crate) fn file_and_row(path: &Path) -> Place<'_> {
     let both = path.to_str().and_then(|text| text.rsplit_once('#')).filter(|_| !path.exists());
     both.map_or((path, ""), |(file, row)| (Path::new(file), row))

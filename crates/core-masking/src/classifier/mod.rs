@@ -36,13 +36,13 @@ pub struct Classifier {
     pub(crate) head: Head,
 }
 
-/// Texts or images with their classes, or with values if the model has one output; or texts with the classes of their tokens.
+/// Texts or images with their classes (values if the model has one output), or texts with a class for each token.
 #[derive(Debug)]
 pub struct LabelledBatch {
     /// The texts or images.
     pub inputs: Inputs,
-    /// Class, as an integer, or value of each example, `[batch]`; or class of each token, `[batch, position]`, or
-    /// [`UNLABELLED`](crate::loss::UNLABELLED).
+    /// Class (an integer) or value of each example, `[batch]`. For tokens, class or [`UNLABELLED`](crate::loss::UNLABELLED),
+    /// `[batch, position]`.
     pub labels: Tensor,
 }
 
@@ -95,7 +95,7 @@ impl GatedModel for Classifier {
 }
 
 impl Classifier {
-    /// Makes a batch of (ids, segments).
+    /// Makes a batch from token ids and segment ids.
     ///
     /// # Errors
     /// If the model reads images, a text has more tokens than the model has positions, or a token or segment is outside its table.
@@ -147,13 +147,13 @@ impl Classifier {
         let last = self.layers.len() - 1;
         let embedded = self.embed(batch, dropout);
         let x = (0..last).fold(embedded, |x, layer| self.layer(layer, &x, batch, gates, dropout));
-        // The last layer computes only positions that the head reads, unless something is recorded.
+        // The last layer computes only positions that the classification head reads, unless something is recorded.
         let queries = if gates.is_recorded() { x.size()[1] } else { self.head.reads(x.size()[1]) };
         let read = self.layer_at(last, &x, queries, batch, gates, dropout);
         self.head.forward(&read, batch.bias(), dropout)
     }
 
-    /// Embeds a batch: the input of the first layer, `[batch, position, d_model]`.
+    /// Returns the input of the first layer, `[batch, position, d_model]`.
     pub fn embed(&self, batch: &Inputs, dropout: &ModelDropout) -> Tensor {
         dropout.hidden.apply(self.embedding.forward(batch))
     }
@@ -170,8 +170,8 @@ impl Classifier {
         self.layer_at(layer, x, x.size()[1], batch, gates, dropout)
     }
 
-    /// Returns the multiply-adds of [`forward`](Self::forward) for one example, padded to `positions`, in matrix products, nearly all of
-    /// the work.
+    /// Returns the multiply-adds of matrix products, nearly all of the work, in [`forward`](Self::forward) for one example padded to
+    /// `positions`.
     pub fn multiply_adds(&self, positions: u64) -> u64 {
         let (last, others) = self.layers.split_last().expect("a model has layers, by validation");
         self.embedding.multiply_adds()

@@ -1,4 +1,4 @@
-//! Direct logit attribution: what each head adds directly, not through later layers, to the difference between the logits of two tokens.
+//! Direct logit attribution: each head's contribution to the logit difference of two tokens, without paths through later layers.
 //! Wang et al. (2023), Section 3.1, <https://arxiv.org/abs/2211.00593>.
 //!
 //! With the scales of norms held constant, the difference is a sum over embeddings, heads, biases and feed-forward layers. If logits are
@@ -28,10 +28,10 @@ pub struct Contrast {
 pub struct Attribution {
     /// Contributions of the remaining heads of each layer, `[contrasts, kept]`.
     pub heads: Vec<Tensor>,
-    /// All other contributions, `[contrasts, 2 + 2 * layers]`: the embeddings, the last norm's bias, then for each layer the biases of its
-    /// attention and its feed-forward layer.
+    /// All other contributions, `[contrasts, 2 + 2 * layers]`: the embeddings, the last norm's bias, then for each layer its attention
+    /// biases and its feed-forward layer.
     pub others: Tensor,
-    /// The logit of the correct token minus the logit of the other, `[contrasts]`: the sum of all contributions.
+    /// Logit of the correct token minus logit of the other token, `[contrasts]`: the sum of all contributions.
     pub differences: Tensor,
 }
 
@@ -44,12 +44,12 @@ struct LayerValues {
 }
 
 impl LanguageModel {
-    /// Splits the logit differences of a batch's contrasts, at least one, into contributions.
+    /// Decomposes the logit differences of a batch with at least one contrast.
     ///
     /// `gates`: one row; their replacements have one row, or one per example of the batch
     ///
     /// # Panics
-    /// If the contributions do not sum to the differences: the model has a part that this function does not know.
+    /// If the contributions do not sum to the differences because the model has a part that is unknown here.
     pub fn attribution(&self, batch: &PredictionBatch, gates: &Gates) -> Attribution {
         no_grad(|| self.attributed(batch, gates))
     }
@@ -117,7 +117,7 @@ impl LanguageModel {
         found
     }
 
-    /// Returns the contributions of each head over the contrasts of a batch.
+    /// Returns the mean contribution of each head over the contrasts of a batch.
     pub(super) fn attributed_to_heads(&self, batch: &PredictionBatch, gates: &Gates) -> HeadMeans {
         let mut means = HeadMeans::default();
         if batch.contrasts.is_empty() {
@@ -135,7 +135,7 @@ impl LanguageModel {
 }
 
 impl Attribution {
-    /// Returns the maximum gap between the sum of contributions and the difference, relative to the sum of absolute contributions.
+    /// Returns the maximum gap between summed contributions and differences, relative to the sum of absolute contributions or 1, if larger.
     pub fn gap(&self) -> f64 {
         let parts: Vec<&Tensor> = self.heads.iter().chain([&self.others]).collect();
         let parts = Tensor::cat(&parts, 1); // [contrasts, parts]

@@ -1,9 +1,9 @@
-//! The rule for single steps. Axis `n` is target positions, whose relevance is propagated in one pass.
+//! Relevance propagation through single operations. Axis `n`: target positions, all propagated in one pass.
 use tch::Tensor;
 
 use crate::layers::{LayerNorm, Linear};
 
-/// The ε of the rule.
+/// Stabiliser ε.
 const EPSILON: f64 = 1e-5;
 
 /// Splits z into z⁺ and z⁻, which sum to z.
@@ -13,27 +13,27 @@ pub(super) fn signs(z: &Tensor) -> [Tensor; 2] {
     [up, down]
 }
 
-/// Returns the share per unit of z⁺ or z⁻ in an output with relevance 1, from their sum: ½ / (Σ z⁺ + ε), ½ / (Σ z⁻ - ε).
+/// Returns the relevance per unit of z⁺ or z⁻ if the output has relevance 1: ½ / (Σ z⁺ + ε) or ½ / (Σ z⁻ - ε).
 pub(super) fn rate(sum: &Tensor, sign: usize) -> Tensor {
     0.5 / (sum + [EPSILON, -EPSILON][sign])
 }
 
-/// Returns the share of each input in the relevance of an output. `z`: contributions of inputs to outputs, `[.., in]`.
+/// Returns the share of an output's relevance that each input gets. `z`: contributions of inputs to outputs, `[.., in]`.
 fn shares(z: &Tensor) -> Tensor {
     let [up, down] = signs(z);
     let sums = [&up, &down].map(|part| part.sum_dim_intlist(-1, true, None));
     up * rate(&sums[0], 0) + down * rate(&sums[1], 1)
 }
 
-/// Maximum number of entries of z held at once, unless one position has more: few enough to stay in a cache.
+/// Maximum entries of z in memory at once, so that they fit into the CPU cache; one position may have more.
 const AT_ONCE: i64 = 1 << 16;
 
-/// Propagates through a step that treats each position separately.
+/// Propagates through a position-wise operation.
 ///
 /// - `relevance`: of the outputs, `[n, position, out]`
 /// - `x`: `[position, in]`
-/// - `z`: contributions of inputs to outputs at some positions, `[some, out, in]` for `[some, in]`
-/// - returns the relevance of `x`, `[n, position, in]`, rescaled at each position
+/// - `z`: maps inputs at some positions, `[some, in]`, to their contributions to outputs, `[some, out, in]`
+/// - returns the relevance of `x`, `[n, position, in]`, rescaled to conserve it at each position
 fn at_each_position(relevance: &Tensor, x: &Tensor, z: impl Fn(&Tensor) -> Tensor) -> Tensor {
     let some = (AT_ONCE / (relevance.size()[2] * x.size()[1]).max(1)).max(1);
     let parts = relevance.split(some, 1).into_iter().zip(x.split(some, 0));
@@ -43,7 +43,7 @@ fn at_each_position(relevance: &Tensor, x: &Tensor, z: impl Fn(&Tensor) -> Tenso
     &found * (size(relevance) / size(&found).clamp_min(f64::MIN_POSITIVE))
 }
 
-/// Propagates through linear maps of the same input: z is `W x` plus equal parts of the bias.
+/// Propagates through linear maps of one input: `z[i, j] = W[i, j] x[j] + b[i] / in`.
 ///
 /// - `relevance`: of the outputs of all maps, `[n, position, out]`
 /// - `x`: `[position, in]`
@@ -55,7 +55,7 @@ pub(super) fn linear(relevance: &Tensor, x: &Tensor, maps: &[&Linear]) -> Tensor
     at_each_position(relevance, x, |x| &weight * x.unsqueeze(1) + &even)
 }
 
-/// Propagates through layer norm, whose Jacobian is `γ / σ (1 - 1 / width - x̂ x̂ᵀ / width)` and which is β at 0.
+/// Propagates through layer norm: `z[i, j] = J[i, j] x[j] + β[i] / width`, with Jacobian `J = γ / σ (I - (1 + x̂ x̂ᵀ) / width)`.
 ///
 /// - `relevance`: `[n, position, width]`, like the result
 /// - `x`: `[position, width]`
@@ -81,9 +81,9 @@ pub(super) fn sum(relevance: &Tensor, x: &Tensor, y: &Tensor) -> [Tensor; 2] {
     rescaled(relevance, [0, 1].map(|term| relevance * shares.select(-1, term)))
 }
 
-/// Returns the initial relevance: 1 at the largest logit of each position, one row per position.
+/// Starts with relevance 1 at the largest logit of each position, one row per position.
 ///
-/// - `hidden`: `[position, d_model]`; the output layer: `[vocab, d_model]` and `[vocab]`
+/// - `hidden`: `[position, d_model]`; `embedding`: `[vocab, d_model]`; `bias`: `[vocab]`
 /// - returns the relevance of `hidden`, `[position, position, d_model]`
 pub(super) fn largest_logit(hidden: &Tensor, (embedding, bias): (&Tensor, &Tensor)) -> Tensor {
     let top = hidden.linear(embedding, Some(bias)).argmax(-1, false); // [position]
@@ -94,7 +94,7 @@ pub(super) fn largest_logit(hidden: &Tensor, (embedding, bias): (&Tensor, &Tenso
         * (found / size).unsqueeze(1)
 }
 
-/// Scales tensors `[n, ..]` by one factor per row, so that the sum of their absolute values equals the sum for `relevance`.
+/// Scales `parts`, `[n, ..]`, by one factor per row to restore the sum of absolute values of `relevance`.
 pub(super) fn rescaled<const PARTS: usize>(relevance: &Tensor, parts: [Tensor; PARTS]) -> [Tensor; PARTS] {
     let size = |of: &Tensor| of.abs().flatten(1, -1).sum_dim_intlist(1, false, None); // [n]
     let all = parts.iter().map(size).reduce(|sum, next| sum + next).expect("one part or more");
@@ -110,8 +110,8 @@ pub(super) fn rescaled<const PARTS: usize>(relevance: &Tensor, parts: [Tensor; P
 mod tests {
     use super::*;
 
-    /// x = (1, 2), W = (3 1), b = 1: z = (3.5, 2.5), all positive, so that 7/12 and 5/12 of the relevance 2 remain after rescaling. For x =
-    /// (0, 0) both get equal parts.
+    /// x = (1, 2), W = (3 1), b = 1: z = (3.5, 2.5), all positive, so the inputs get 7/12 and 5/12 of the relevance 2. For x = (0, 0)
+    /// both get half.
     #[test]
     fn a_linear_map_divides_by_what_inputs_add() {
         let (weight, bias) = (Tensor::from_slice2(&[[3.0, 1.0]]), Some(Tensor::from_slice(&[1.0])));

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::measured::MeasuredRows;
 use crate::order::{Estimate, Oracle, random_order};
 
-/// Maximum number of heads for which greedy-forward is offered by default: it scores about half the square of this number of head sets.
+/// Maximum number of heads n for which greedy-forward is offered by default: it scores about n² / 2 head sets.
 const MOST_GREEDY: usize = 100;
 
 /// Heads that a step masks, and how they were chosen.
@@ -25,7 +25,7 @@ pub struct Chosen {
     pub masked: HeadSet,
     /// Cost of choosing them; `None` if costs are not compared.
     pub cost: Option<Cost>,
-    /// Score that a search reached on its own split.
+    /// Score on the search split; `None` for rankings.
     pub search_score: Option<f64>,
 }
 
@@ -37,7 +37,7 @@ impl Chosen {
     }
 }
 
-/// Ranks heads and searches for them.
+/// Inputs and state of rankings and searches.
 pub struct Chooser<'a> {
     /// Arguments of the run.
     pub shared: &'a SharedArgs,
@@ -57,9 +57,9 @@ pub struct Chooser<'a> {
     pub search_on: Scored,
     /// Rankings and searches of this run; criteria that they share are measured together.
     pub orders: Vec<Order>,
-    /// Ranks heads again after each step, with the heads chosen so far masked.
+    /// True if heads are ranked again after each step, with the heads chosen so far masked.
     pub recompute: bool,
-    /// Records the cost of choices.
+    /// True if costs are recorded.
     pub costs: bool,
     /// Measurements made so far.
     pub known: Known,
@@ -76,7 +76,7 @@ pub struct Known {
     pub(super) seconds: Cell<Option<f64>>,
 }
 
-/// Returns the rankings and searches that are possible for the setup and this many heads, and reports those left out.
+/// Returns the rankings and searches that are possible for the setup and this many heads; reports if greedy-forward or relevance is not.
 pub fn possible_orders(
     (description, subject, machine): (&Description, &Subject, &Machine),
     estimate: &Estimate,
@@ -102,7 +102,7 @@ pub fn possible_orders(
     Ok(Order::all().iter().copied().filter(is_possible).collect())
 }
 
-/// Returns the criterion that an order measures or starts from.
+/// Returns the criterion that an order measures or starts from, if any.
 fn first_measured(order: Order) -> Option<Order> {
     match order {
         Order::Recomputed | Order::GreedyForward | Order::Swap => Some(Order::Importance),
@@ -110,7 +110,7 @@ fn first_measured(order: Order) -> Option<Order> {
     }
 }
 
-/// Computes the relevance of heads on at most this many of the segments that heads are ranked on.
+/// Computes the relevance of heads on at most `most` segments of `on`.
 fn relevance(
     (description, subject): (&Description, &Subject),
     on: &Scored,
@@ -164,8 +164,8 @@ impl<'a> Chooser<'a> {
         Ok(chosen)
     }
 
-    /// Returns the duration of a choice in seconds, including passes made for an earlier order that this one would have needed itself.
-    /// `None` for oracles, whose scores `ablate-one` may have measured before.
+    /// Returns the duration of a choice in seconds, including the passes that it shares with earlier orders. `None` for oracles, whose
+    /// scores `ablate-one` may have measured before.
     pub(super) fn seconds(&self, order: Order, earlier: usize, begin: Instant) -> Option<f64> {
         let own = begin.elapsed().as_secs_f64();
         if matches!(order, Order::Oracle | Order::OracleMean) {
@@ -220,7 +220,7 @@ impl<'a> Chooser<'a> {
             sequence.extend(order.iter().filter(|&&id| next.contains(id) && !masked.contains(id)));
             masked = next;
         }
-        // Heads that a layer must keep come last.
+        // Heads that a layer must keep are last before the reversal.
         sequence.extend(order.iter().filter(|&&id| !masked.contains(id)));
         sequence.reverse();
         Ok(sequence)
@@ -249,7 +249,7 @@ impl<'a> Chooser<'a> {
         steps.iter().map(&mut choose).collect()
     }
 
-    /// Returns the scores of the heads of the full model. Criteria that share passes are measured together, once.
+    /// Returns a criterion for all heads of the full model. Criteria that share passes are measured together, once.
     pub(super) fn scores(&self, order: Order) -> Result<HeadScores, Error> {
         let estimate = self.estimate()?;
         let ingredients = estimate.ingredients(order);
@@ -270,7 +270,7 @@ impl<'a> Chooser<'a> {
         Ok(estimate.score(order, &known))
     }
 
-    /// Returns the heads of each step by smallest batch Fisher information, rearranged within each module.
+    /// Returns the heads with the smallest batch Fisher information at each step, rearranged within modules.
     fn fisher_rearranged(&self, curve: &Curve<'_>, steps: &[Step]) -> Result<Vec<HeadSet>, Error> {
         let (measure, none) = (Measure::FisherBatches, HeadSet::none());
         let found = self.subject.measure(&self.estimate()?.on, &none, &BTreeSet::from([measure]))?;
@@ -292,7 +292,7 @@ impl<'a> Chooser<'a> {
         Ok(heads.iter().map(|&id| (id, share(id))).collect())
     }
 
-    /// Returns the loss of score without each head, from results of `ablate-one`; missing rows are measured.
+    /// Returns the loss of quality from ablating each head, from results of `ablate-one`; missing rows are measured.
     fn oracle(&self, heads: &[HeadId], ablation: Option<Ablation>) -> Result<HeadScores, Error> {
         let on = self.oracle_on.clone();
         let on = if let Some(ablation) = ablation { on.under(ablation) } else { on };
@@ -312,7 +312,7 @@ impl<'a> Chooser<'a> {
         let heads = curve.pool.heads.len();
         Ok(Some(match curve.order {
             Order::Random | Order::Floor => Cost::default(),
-            // the full model, each head, and the segments for the means
+            // the full model and each head; means take one more pass
             Order::Oracle => forward((heads + 1) * self.segments()?),
             Order::OracleMean => forward((heads + 2) * self.segments()?),
             Order::Relevance => {

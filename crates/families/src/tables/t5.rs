@@ -1,10 +1,10 @@
-//! T5, Raffel et al. (2020), <https://arxiv.org/abs/1910.10683>, with T5 1.1 and Flan-T5, <https://arxiv.org/abs/2210.11416>, which have
-//! gated feed-forward layers and an untied output layer, and mT5, Xue et al. (2021), <https://aclanthology.org/2021.naacl-main.41>, a
+//! T5: Raffel et al. (2020), <https://arxiv.org/abs/1910.10683>. T5 1.1 and Flan-T5, <https://arxiv.org/abs/2210.11416>, have gated
+//! feed-forward layers and an untied output layer. mT5, Xue et al. (2021), <https://aclanthology.org/2021.naacl-main.41>, is a
 //! multilingual T5 1.1.
 //!
 //! Names follow transformers' `T5ForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/t5/modeling_t5.py>. Files of transformers 5 have
-//! `tie_word_embeddings` even if the output layer is untied: the tensors decide.
+//! `tie_word_embeddings` even if the output layer is untied, so the tensors decide.
 use super::ConfigKeys;
 use super::{EmbeddingNames, Norms, Positions, RELATIVE, TranslatorFamily};
 
@@ -28,7 +28,7 @@ const LIKE_T5: TranslatorFamily = TranslatorFamily {
             ("max_position_embeddings", None),
             ("scale_embedding", None),
         ],
-        // no table bounds the length, and nobody translates more at once
+        // no position table bounds the length; 4,096 is plenty
         defaults: r#"{"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "activation_function": "relu",
             "max_position_embeddings": 4096, "d_kv": 64}"#,
     },

@@ -1,8 +1,8 @@
-//! Mean attention weights on the positions that define a kind of head (Elhage et al. 2021, "A Mathematical Framework for Transformer
+//! Mean attention weights on the positions that define a type of head (Elhage et al. 2021, "A Mathematical Framework for Transformer
 //! Circuits", <https://transformer-circuits.pub/2021/framework>; Olsson et al. 2022, <https://arxiv.org/abs/2209.11895>).
 //!
-//! Baseline: attention spread evenly over the positions that a query sees, which are those up to its own. Sliding windows narrower than the
-//! sequences are not taken into account.
+//! Baseline: uniform attention over the positions up to the query. Sliding windows narrower than the sequences are not taken into
+//! account.
 use anyhow::ensure;
 use core_masking::HeadId;
 use rand::SeedableRng;
@@ -17,23 +17,23 @@ use subject::{Error, Subject, TextAttention, Vocabulary};
 pub struct Sequence {
     /// The tokens, including BOS.
     pub tokens: Vec<u32>,
-    /// Length of the block that is repeated at the end; `None` for texts.
+    /// Length of the block that occurs twice; `None` for texts.
     pub block: Option<usize>,
 }
 
-/// Attention of each head to the positions of a score.
+/// Attention of each head to the target keys of a score.
 #[derive(Debug, Clone)]
 pub struct Counts {
     /// The score.
     pub score: FunctionName,
     /// For each head and sequence, the sum of its weights and the number of queries.
     pub heads: Vec<Vec<RatioStatistics>>,
-    /// For each sequence, the values of evenly spread attention.
+    /// For each sequence, the statistics of uniform attention.
     pub even: Vec<RatioStatistics>,
 }
 
-/// Returns sequences of BOS and a block of random tokens that is repeated once. Tokens are distinct within a block; its length is limited
-/// by the model's positions and vocabulary.
+/// Returns repeated random tokens: BOS if the vocabulary has it, then a block of distinct tokens twice. The block's length is limited by
+/// the model's positions and vocabulary.
 ///
 /// - `longest`: positions of the model
 /// - `count`, `size`: number of sequences, and maximum tokens per block
@@ -128,7 +128,7 @@ mod tests {
         Vocabulary { begin, of_text: tokens.collect() }
     }
 
-    /// `b x y z x y z`, counted from 0: the second x is at 4 and the first at 1, followed by y at 2. Without b these are the
+    /// `b x y z x y z`, from 0: the second x is at 4 and the first at 1, followed by y at 2. Without BOS (b) these are the
     /// `key_positions` in `golden/more/ablation.json`.
     #[test]
     fn keys_are_those_of_the_earlier_occurrence_and_of_what_follows_it() {

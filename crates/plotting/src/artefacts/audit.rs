@@ -1,4 +1,4 @@
-//! Lists of heads compared with random sets that have as many heads in each layer.
+//! Lists of heads compared with random sets of equal size in each layer.
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use records::{AuditRow, HeadSet, TestedRow as _};
@@ -12,7 +12,7 @@ use crate::view::{Asked, SIGNS, judged};
 
 const STEM: &str = "audit";
 
-/// Maximum number of heads of a list to name.
+/// Maximum number of heads named per list.
 const NAMED: usize = 8;
 
 pub(super) const ARTEFACT: Artefact = Artefact::new(

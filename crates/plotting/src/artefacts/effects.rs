@@ -21,10 +21,10 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     },
 );
 
-/// Number of most expensive heads that are named, in addition to the head with the best score.
+/// Number of heads that are named for the largest loss; the head with the smallest loss is named too.
 const NAMED: usize = 3;
 
-/// Verdicts from back to front with their styles, which differ in black and white.
+/// Verdicts in drawing order, with styles that differ in black and white.
 const LOOKS: [(Option<Verdict>, &str, Color, Shape); 4] = [
     (None, "not tested", GREY, Shape::Tick),
     (Some(Verdict::Dispensable), "dispensable", SKY, Shape::Circle),
@@ -37,7 +37,7 @@ fn figure(sweep: &Ablations, criterion: Criterion) -> Chart {
     let mut rows: Vec<&AblationRow> = sweep.rows.iter().collect();
     rows.sort_by(|one, other| one.gain().total_cmp(&other.gain()));
     let (mut layers, entries) = by_verdict(&rows, judge);
-    // in front, since many heads leave no gaps
+    // in front, since many marks leave no gaps
     layers.extend(limits(sweep, judge, At::Y));
     let is_extreme = |place: usize| place < NAMED || place + 1 == rows.len();
     let extremes = rows.iter().enumerate().filter(|(place, _)| is_extreme(*place));

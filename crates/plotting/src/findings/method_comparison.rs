@@ -45,21 +45,21 @@ impl Kind {
     }
 }
 
-/// A ranking or search with the repair of the models that it masks.
+/// Method: a ranking or search, and the repair of masked models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Repaired {
     /// The repair.
     pub repair: Repair,
-    /// The method: a curve without the seed of a random ranking.
+    /// Its curve, without the seed of a random ranking.
     pub curve: CurveId,
 }
 
-/// Area under a method's curve: the mean change of the score over numbers of heads, compared with other methods after equal repair.
+/// Area under a method's curve: the mean effect over its steps, compared with other methods after equal repair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MethodArea {
     /// The method.
     pub method: Repaired,
-    /// The area, averaged over random rankings; after training, changes are from the fine-tuned baseline.
+    /// The area, averaged over random rankings; after training, relative to the fine-tuned baseline.
     pub area: Area,
     /// Difference from importance, with p adjusted by Holm (1979) over the methods; `None` for importance.
     pub over_importance: Option<Area>,
@@ -74,29 +74,29 @@ pub struct MethodArea {
 pub struct Recommended {
     /// Share of the heads that are masked, in percent.
     pub percent: f64,
-    /// The models that it is selected from.
+    /// Kind of models that the best is selected from.
     pub kind: Kind,
-    /// The method with the best score, except complements and random rankings.
+    /// Method with the best score, excluding complements and random rankings.
     pub best: Repaired,
-    /// Its score, averaged over runs.
+    /// Score of the best method, averaged over runs.
     pub score: f64,
-    /// Change from the full model or, after training, from the fine-tuned baseline, averaged over runs.
+    /// Effect relative to the full model or, after training, to the fine-tuned baseline, averaged over runs.
     pub change: f64,
-    /// Change in each run.
+    /// Effect in each run.
     pub of_trainings: Vec<f64>,
-    /// 95% interval of the change.
+    /// 95% interval of the effect.
     pub interval: Option<Interval>,
-    /// Verdict on the change.
+    /// Verdict on the effect.
     pub verdict: Option<Verdict>,
     /// Number of other methods that it is compared with; each repair counts separately.
     pub compared: usize,
-    /// Methods not significantly worse, cheapest first: by swaps of segments, adjusted by Holm (1979). `None` with too few swaps to tell.
+    /// Methods not significantly worse than the best, cheapest first (Holm-adjusted randomisation tests). `None` with too few swaps.
     pub alike: Option<Vec<Repaired>>,
-    /// The cheapest of these, by passes, then by updates, if it is cheaper than the best.
+    /// Cheapest of `alike`, by passes, then by updates; `None` if not cheaper than the best.
     pub cheapest: Option<Repaired>,
     /// Comparison with random rankings after equal repair; `None` with fewer than [`Draws::ENOUGH`].
     pub random: Option<OverRandom>,
-    /// Average gain over resamples from selecting the best on the segments that score it.
+    /// Optimism of selecting the best on the segments that score it, averaged over resamples.
     pub optimism: f64,
 }
 
@@ -107,7 +107,7 @@ pub struct OverRandom {
     pub orders: usize,
     /// Number of random rankings with a worse score.
     pub worse: usize,
-    /// `true` if the method is significantly better than their mean, without adjustment.
+    /// True if the method is significantly better than their mean, without adjustment.
     pub is_sure: bool,
 }
 
@@ -116,26 +116,26 @@ pub struct OverRandom {
 pub struct Masked {
     /// The step in the first run.
     pub row: CurveRow,
-    /// Share of its heads' projections saved, in percent: queries and outputs for each masked head, keys and values once all heads that
-    /// read them are masked. Projections are all multiply-adds of attention except the products of queries and keys. `None` if some heads
-    /// are masked in no row, so that the model's shape is unknown.
+    /// Share of projection multiply-adds saved, in percent: queries and outputs of each masked head, keys and values once all heads of a
+    /// group are masked. QKᵀ and the weighted sums of values are not counted. `None` if some heads are masked in no row, so that the
+    /// model's shape is unknown.
     pub projections: Option<f64>,
-    /// Share of the decoders' keys and values saved, in percent of the cache's bytes; `None` likewise, and without a decoder.
+    /// Share of the key-value cache saved, in percent of bytes; `None` without a decoder or if the shape is unknown.
     pub cache: Option<f64>,
     /// Difference from importance at equal numbers of heads, with p adjusted by Holm (1979) over all rows; `None` for importance.
     pub over_importance: Option<Area>,
-    /// For heads by importance: the fewest whole modules that save at least as many projections; `None` if they are equally many heads.
+    /// For heads by importance: the smallest set of modules that saves at least as many projections; `None` if it has equally many heads.
     pub at_its_projections: Option<SmallestModuleSet>,
     /// Like `at_its_projections`, for the cache.
     pub at_its_cache: Option<SmallestModuleSet>,
 }
 
-/// The fewest whole modules that save at least as much as some heads.
+/// Smallest set of whole modules that saves at least as much as heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmallestModuleSet {
     /// Share of the heads in these modules, in percent.
     pub percent: f64,
-    /// Their score minus the score with those heads masked, with p adjusted together with the others.
+    /// Score with the modules masked minus score with the heads masked, with p adjusted as in [`Masked`].
     pub over_heads: Area,
 }
 
@@ -146,7 +146,7 @@ pub struct Compared {
     pub areas: Vec<MethodArea>,
     /// For each number of heads, without training and, if measured, with training.
     pub recommended: Vec<Recommended>,
-    /// At each step heads by importance and whole modules; empty if no whole modules were masked.
+    /// Heads by importance and whole modules at each step; empty if no whole modules were masked.
     pub modules: Vec<Masked>,
 }
 
@@ -209,7 +209,7 @@ impl Methods {
         self.repairs.get(&repair)?.series.iter().find(|series| series.curve == method)
     }
 
-    /// Returns the shares of projections and decoder caches saved, in percent; `None` unless rows mask every head, which shows the shape.
+    /// Returns the shares of projections and of the key-value cache saved, as in [`Masked`]; `None` unless rows mask every head.
     fn saved(&self, row: &CurveRow) -> [Option<f64>; 2] {
         let rows = self.results.rows.iter().filter_map(|row| row.masked_heads.parse::<HeadSet>().ok());
         let all: HeadSet = rows.flat_map(|heads| heads.iter().collect::<Vec<_>>()).collect();
@@ -230,7 +230,7 @@ impl Methods {
             Attention::SelfAttention => self.results.file.is_language(),
             Attention::EncDec | Attention::DecDec => true,
         };
-        // queries and key-value heads
+        // query heads and key-value heads
         let count = |layout: &HeadLayout, is_meant: &dyn Fn(Attention) -> bool| -> [f64; 2] {
             let types = layout.types().filter(|(attention, _)| is_meant(*attention));
             let modules = types.flat_map(|(attention, shape)| {
@@ -304,7 +304,7 @@ impl Methods {
     }
 }
 
-/// Orders by number of heads; a stable sort keeps models without training first.
+/// Orders by share of heads; a stable sort keeps models without training first.
 fn by_share(one: &Recommended, other: &Recommended) -> Ordering {
     one.percent.total_cmp(&other.percent)
 }
@@ -332,7 +332,7 @@ fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usiz
     found
 }
 
-/// `true` if a method masks whole modules.
+/// Returns true if a method masks whole modules.
 pub fn is_of_modules(method: CurveId) -> bool {
     method.order.name().starts_with("modules") && !method.complement
 }
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
     use crate::findings::Source;
 
-    /// Synthetic results of runs 2 and 3 of a setup whose own run has none.
+    /// Synthetic results of runs 2 and 3 of a setup whose run 1 has none.
     fn synthetic() -> Methods {
         let source = Source::subject(&crate::findings::tiny(), "tiny-language");
         let file = source.of_a_training(experiment::METHODS).unwrap();

@@ -22,7 +22,7 @@ pub struct SegmentChange {
     pub segment: usize,
     /// Improvement of the segment's score with the head masked; negative if it gets worse.
     pub gain: f64,
-    /// The change in words: `100.0 to 45.2`; `right to wrong` for predicted classes.
+    /// The change in words: `BLEU 100.0 to 45.2`; `right to wrong` for classes.
     pub words: String,
 }
 
@@ -59,7 +59,7 @@ pub fn stored_if_there<R: Row>(results: &Results<R>) -> Result<Option<(Segments,
     }
 }
 
-/// Returns the change of each segment that differs: BLEU, total nats, log-odds of the right choice, error, or right or wrong class.
+/// Returns the change of each segment that differs: in the text metric, in nats, in absolute error, or from right to wrong.
 fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentChange> {
     let score = |segments: &Segments, place: usize| match segments {
         Segments::Bleu(segments) => Segments::Bleu(vec![segments[place]]).score().unwrap_or(0.0),
@@ -110,7 +110,7 @@ mod tests {
     use stats::bleu::BleuStatistics;
     use stats::classification::{ClassificationMetric, Outcome};
 
-    /// Of four classes, one becomes wrong, one becomes right, one stays wrong as another class, and one stays right.
+    /// Of four predictions, one becomes wrong, one becomes right, one becomes another wrong class, and one stays right.
     #[test]
     fn what_gets_wrong_stands_before_what_gets_right() {
         let of = |predicted: [usize; 4]| {
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(words, [(2, "right to wrong"), (1, "wrong to right"), (3, "wrong to wrong")]);
     }
 
-    /// A hypothesis without a common word scores 0, an identical one 100.
+    /// A hypothesis without a word of the reference scores 0, an identical one 100.
     #[test]
     fn segments_are_scored_one_by_one() {
         let of = |correct: [[u32; 4]; 2]| {

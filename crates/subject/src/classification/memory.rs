@@ -6,7 +6,7 @@ use super::inputs::BATCH_TOKENS;
 use crate::evaluation::{Layers, Need, Purpose};
 use crate::models::Bytes;
 
-/// Returns the memory that a classifier needs if its numbers have this many `bytes`.
+/// Returns the memory need of a classifier whose numbers and weights take `bytes`.
 pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose<'a>) -> Need<'a> {
     let width = config.hidden_size as u64;
     let layers = Layers {
@@ -18,7 +18,7 @@ pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose
     };
     let has_embeddings = matches!(config.family.names.distances, Some(DistanceNames::Embeddings { .. }));
     let kept = if matches!(purpose, Purpose::Scoring) { 1 } else { layers.count };
-    // Products of queries and keys with all distances (twice as many as keys), the gathered products, sums with the bias.
+    // Products of queries and of keys with distances (two per key), the gathered products, and their sums with the bias.
     let of_distances = if has_embeddings { 8 * layers.heads * kept } else { 0 };
     // An image as it is read, and its patches.
     let of_pixels = config.image().map_or(0, |shape| 2 * shape.values() as u64);

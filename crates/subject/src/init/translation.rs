@@ -78,7 +78,7 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Sets source and target in the model's direction, if the data have its languages and the command sets neither.
+/// Sets source and target by the model's direction, if the data have its languages and the user sets neither.
 fn in_direction(model: &InitialModel, known: &Known, files: &[DataFile]) -> Result<Known, Error> {
     let mut known = known.clone();
     let (None, None, Some(languages)) = (&known.source, &known.target, model.languages()) else {
@@ -202,7 +202,7 @@ fn of_table(file: &DataFile, table: &Table, known: &Known) -> Result<Sides, Erro
     })
 }
 
-/// Returns the text to put before each source; `None` if the model has no prefixes.
+/// Returns the source prefix; `None` if none is given and the model lists none.
 fn prefix(
     model: &InitialModel,
     known: &Known,

@@ -30,7 +30,7 @@ section! {
 }
 
 section! {
-    /// Source of the texts: files, or the demo grammar.
+    /// Source of texts: files, the grammar or repeated random tokens.
     data LanguageData {
         /// Synthetic language, generated when needed; the splits are train, dev, test, shifted, agreement and agreement-shifted.
         pub grammar: Option<Grammar>,
@@ -46,9 +46,9 @@ section! {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WindowSpec {
-    /// Tokens per window; defaults to the number of the model's positions.
+    /// Tokens per window; defaults to the model's context length.
     pub length: Option<usize>,
-    /// Tokens that each window adds to those predicted so far; by default windows do not overlap.
+    /// New tokens that each window predicts; by default windows do not overlap.
     pub stride: Option<usize>,
     /// True if the end of a document is predicted too.
     #[serde(default)]
@@ -180,7 +180,7 @@ impl LanguageData {
     fn validate(&self) -> Result<(), String> {
         let sizes = self.grammar.map_or([0; 5], |g| [g.train, g.dev, g.test, g.shifted, g.pairs]);
         check_sizes(&sizes)?;
-        // the grammar has few more short sentences
+        // the grammar has only slightly more short sentences
         check(&[("data.grammar.pairs must be at most 10000", sizes[4] <= 10_000)])?;
         if let Some(repeats) = self.repeats {
             check(&[("[data] has both a grammar and repeats: choose one", self.grammar.is_none())])?;
