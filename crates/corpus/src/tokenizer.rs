@@ -1,8 +1,7 @@
-//! Subwords: byte-level byte-pair encoding (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>),
-//! one vocabulary for both languages, kept as a Hugging Face `tokenizer.json`.
+//! Subword tokenizer: byte-level BPE (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>) with one vocabulary for both languages,
+//! saved as a Hugging Face `tokenizer.json`.
 //!
-//! Any text survives encoding and decoding. Special tokens are not recognised in texts: `</s>` in a
-//! sentence is encoded as four characters.
+//! Decoding restores any encoded text. Special tokens are not recognised in texts: `</s>` in a sentence is encoded as four characters.
 use std::fs;
 use std::path::Path;
 
@@ -19,17 +18,17 @@ use crate::foreign_tokenizer::{check_is_certain, guarded, not_encoded};
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 
-/// Ends every sentence. Id 0 in what we train.
+/// Ends every sentence; id 0 in the tokenizers trained here.
 pub const END: &str = "</s>";
-/// Stands for what cannot be encoded, which does not happen with bytes. Id 1 in what we train.
+/// Unknown token, which byte-level BPE never needs; id 1 in the tokenizers trained here.
 pub const UNKNOWN: &str = "<unk>";
-/// Pads sentences of a batch to one length; decoders also start from it. Id 2 in what we train.
+/// Pads the sentences of a batch and starts the decoder; id 2 in the tokenizers trained here.
 pub const PAD: &str = "<pad>";
 
-/// Byte-level BPE as we train it.
+/// Byte-level BPE with the components of the tokenizers trained here.
 pub(crate) type Inner = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, PostProcessorWrapper, ByteLevel>;
 
-/// Subwords of a source and a target language.
+/// Subword tokenizer of a source and a target language.
 #[derive(Debug, Clone)]
 pub struct SubwordTokenizer {
     inner: Inner,
@@ -38,8 +37,8 @@ pub struct SubwordTokenizer {
 }
 
 impl SubwordTokenizer {
-    /// Learns merges from `lines` of both languages until the vocabulary has `vocabulary_size`
-    /// entries or there is nothing left to merge. Equal lines give equal tokenisers.
+    /// Learns merges from `lines` of both languages until the vocabulary has `vocabulary_size` entries or no merges are left. Equal lines
+    /// give equal tokenizers.
     pub fn train<S: AsRef<str> + Send>(
         lines: impl Iterator<Item = S> + Send,
         vocabulary_size: usize,
@@ -48,24 +47,22 @@ impl SubwordTokenizer {
         Ok(Self::from_inner(inner).expect("the trainer adds the special tokens and all bytes"))
     }
 
-    /// Reads a `tokenizer.json` that [`SubwordTokenizer::save`] wrote. Its statements about truncation and padding are
-    /// ignored.
+    /// Reads a `tokenizer.json` that [`SubwordTokenizer::save`] wrote; its truncation and padding are ignored.
     ///
     /// # Errors
-    /// If it is missing or malformed, or has other parts than byte-level BPE.
+    /// If it is missing or malformed, or has components other than byte-level BPE.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let json = read_text(path)?;
         let fault = |reason| wrong(path, reason);
         guarded(|| parse_json(&json).and_then(Self::from_inner).map_err(fault), fault)
     }
 
-    /// Writes a `tokenizer.json` that Hugging Face tokenizers read too.
+    /// Writes a `tokenizer.json` that Hugging Face tokenizers can read.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         fs::write(path, self.to_json()).map_err(Error::writing(path))
     }
 
-    /// One more than the highest id, so the least number of rows that an embedding table needs; less than was asked for
-    /// if there was little text.
+    /// Returns the highest id plus 1, the minimum number of embedding rows; below the requested size if there was too little text.
     pub fn vocabulary_size(&self) -> usize {
         self.inner.get_vocab(true).into_values().max().map_or(0, |highest| highest as usize + 1)
     }
@@ -74,7 +71,7 @@ impl SubwordTokenizer {
         self.inner.to_string(true).expect("a tokeniser is plain data")
     }
 
-    /// Sets what `encode` relies on; the error says what is missing.
+    /// Finds the special tokens and configures encoding. Fails if a special token is missing.
     fn from_inner(mut inner: Inner) -> Result<Self, String> {
         check_is_certain(inner.get_model())?;
         let id = |token: &str| inner.token_to_id(token).ok_or_else(|| format!("it lacks `{token}`"));
@@ -102,12 +99,12 @@ impl SentenceTokenizer for SubwordTokenizer {
         Ok(Some(tokens))
     }
 
-    /// The same as for the source, since both sides share their pieces.
+    /// Encodes like a source sentence, since both languages share a vocabulary.
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error> {
         self.encode(text)
     }
 
-    /// Bytes that are not UTF-8 become U+FFFD.
+    /// Decodes `ids`; invalid UTF-8 becomes U+FFFD.
     fn decode(&self, ids: &[u32]) -> String {
         self.inner.decode(ids, true).expect("a byte-level decoder takes any token")
     }
@@ -125,8 +122,8 @@ impl SentenceTokenizer for SubwordTokenizer {
     }
 }
 
-/// Learns merges from `lines` until the vocabulary has `vocabulary_size` entries or there is nothing left to merge. The
-/// special tokens come first, in their order.
+/// Learns merges from `lines` until the vocabulary has `vocabulary_size` entries or no merges are left. The special tokens get the first
+/// ids, in their order.
 pub(crate) fn learn<S: AsRef<str> + Send>(
     lines: impl Iterator<Item = S> + Send,
     vocabulary_size: usize,
@@ -147,7 +144,7 @@ pub(crate) fn learn<S: AsRef<str> + Send>(
     Ok(inner)
 }
 
-/// Refuses a vocabulary without room for its letters and special tokens, which are `least`.
+/// Checks that the vocabulary has room for its letters and special tokens, which number `least`.
 pub(crate) fn check_size(asked: usize, least: usize) -> Result<(), Error> {
     if asked >= least {
         return Ok(());
@@ -157,7 +154,7 @@ pub(crate) fn check_size(asked: usize, least: usize) -> Result<(), Error> {
     )))
 }
 
-/// Appends the end symbol for other readers of the file, as [`SubwordTokenizer::encode`] does itself.
+/// Returns a template that appends the end token for other readers of the file; [`SubwordTokenizer::encode`] does not use it.
 fn append_end(end: u32) -> TemplateProcessing {
     TemplateProcessing::builder()
         .try_single(format!("$A {END}"))
@@ -217,7 +214,7 @@ mod tests {
         assert_eq!(error, "a vocabulary of 258 is too small: its letters and special tokens alone take 259");
     }
 
-    /// Also where the file says that texts are to be cut or filled up.
+    /// Truncation and padding in the file are ignored.
     #[test]
     fn a_saved_tokeniser_is_the_same_and_other_readers_see_the_same_ids() {
         let text = "Does Maliven </s> see the dogs?";
@@ -252,7 +249,7 @@ mod tests {
             (with("/model/dropout", json!(0.1)), "its model leaves out merges at random: `dropout` is 0.1"),
             (with("/model/type", json!("Unigram")), ""),
             (with("/decoder", json!({"type": "Fuse"})), ""),
-            // The library cuts merges at this length, also within a letter.
+            // The library slices merges at this byte length, even within a character, and panics.
             (with("/model/continuing_subword_prefix", json!("#".repeat(29))), "its parser fails: "),
         ] {
             let error = in_file(&json).unwrap_err();

@@ -1,5 +1,4 @@
-//! Settings of a folder's tokeniser besides the pieces. Where its files are silent, the defaults are those of `BertTokenizer`
-//! and `RobertaTokenizer` of transformers 4.57.
+//! Settings of a folder's tokenizer. Defaults are those of `BertTokenizer` and `RobertaTokenizer` in transformers 4.57.
 use std::array;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -11,18 +10,18 @@ use words::excerpt;
 
 use crate::foreign_tokenizer::{NAMES, Name, Stated, set_prefix_space};
 
-/// Defaults of the tokenisers of some models.
+/// Defaults for the tokenizers of a model family.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// The `model_type` of these models in `config.json`.
+    /// Values of `model_type` in `config.json`.
     model_types: &'static [&'static str],
-    /// The files that are read if there is no `tokenizer.json`.
+    /// Files that are read if there is no `tokenizer.json`.
     pub(super) files: &'static [&'static str],
-    /// Names of the special tokens, in the order of [`SPECIALS`].
+    /// Special tokens, in the order of [`SPECIALS`].
     specials: [&'static str; 5],
-    /// True if the mask swallows the spaces before it.
+    /// True if the mask token absorbs the spaces before it.
     mask_takes_spaces: bool,
-    /// The places of special tokens in a pair; a single text has one at each end.
+    /// Template of a pair; the template of a single text is `begin $A separator`.
     pair: &'static str,
 }
 
@@ -43,37 +42,36 @@ static ROBERTA: Family = Family {
 };
 
 impl Family {
-    /// The family by the model in a `tokenizer.json`, not by the classifier: a BERT may well use XLM-RoBERTa's pieces.
+    /// Returns the family for the model in a `tokenizer.json`, not for the classifier: a BERT may use XLM-RoBERTa's pieces.
     pub(super) fn of_model(model: &ModelWrapper) -> &'static Self {
         if matches!(model, ModelWrapper::WordPiece(_)) { &BERT } else { &ROBERTA }
     }
 
-    /// The family of the classifier, or BERT's if there is no `model_type`. XLM-RoBERTa has no lists of its own.
+    /// Returns the classifier's family, BERT's without a `model_type`; `None` for families without vocabulary files, such as XLM-RoBERTa.
     pub(super) fn of_config(config: &Config) -> Option<&'static Self> {
         let Some(asked) = &config.model_type else { return Some(&BERT) };
         [&BERT, &ROBERTA].into_iter().find(|family| family.model_types.contains(&asked.as_str()))
     }
 }
 
-/// The entries of `config.json` about the tokeniser.
+/// Entries of `config.json` about the tokenizer.
 #[derive(Default, serde::Deserialize)]
 pub(super) struct Config {
     model_type: Option<String>,
     tokenizer_class: Option<String>,
 }
 
-/// Parts of the names of classes whose settings decide on the normaliser:
+/// Substrings of the names of tokenizer classes whose settings configure the normaliser:
 /// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/bert/tokenization_bert_fast.py#L94>.
 const OF_BERT: [&str; 6] = ["Bert", "Electra", "Funnel", "LayoutLMTokenizer", "Lxmert", "Realm"];
 
-/// The special tokens that every family has, in the order in which [`train`](super::ClassifierTokenizer::train) numbers them.
+/// Special tokens of every family, in the order in which [`train`](super::ClassifierTokenizer::train) numbers them.
 const SPECIALS: [&str; 5] = ["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"];
 
-/// The settings of a folder; those that it does not state are the family's.
+/// Settings of a folder, with the family's defaults for missing ones.
 pub(super) struct Settings {
     pub(super) stated: Stated,
     family: &'static Family,
-    /// The added tokens, by id.
     added: BTreeMap<u32, AddedToken>,
 }
 
@@ -94,7 +92,7 @@ impl Settings {
         )
     }
 
-    /// Says that a vocabulary with capitals is read in lower case, as transformers does where nothing is stated.
+    /// Warns if a vocabulary has capitals but texts are read in lower case, the default in transformers.
     pub(super) fn warn_of_case(&self, inner: &Tokenizer, folder: &Path) {
         let Some(NormalizerWrapper::BertNormalizer(BertNormalizer { lowercase: true, .. })) =
             inner.get_normalizer()
@@ -114,7 +112,7 @@ impl Settings {
         }
     }
 
-    /// Padding, unknown word, beginning, separator, mask.
+    /// Returns the special tokens in the order of [`SPECIALS`].
     pub(super) fn specials(&self) -> [AddedToken; 5] {
         array::from_fn(|place| {
             let usual = Name::Plain(self.family.specials[place].to_owned());
@@ -123,8 +121,8 @@ impl Settings {
         })
     }
 
-    /// The special token of this name. How it is found in texts is taken from the list of added tokens or from the details;
-    /// without either, the mask may swallow the spaces before it.
+    /// Returns the special token `name`, with its matching rules from the list of added tokens or from its own details. Without either, a
+    /// mask token may absorb the spaces before it.
     fn special(&self, key: &str, name: &Name) -> AddedToken {
         let listed = self.added.values().find(|token| token.content == name.as_str());
         let lstrip = key == "mask_token" && self.family.mask_takes_spaces;
@@ -135,7 +133,7 @@ impl Settings {
         }
     }
 
-    /// Gives a tokeniser made of lists its special tokens and its template. The error says what the pieces lack.
+    /// Adds special tokens and template to a tokenizer made from vocabulary files. Fails if the vocabulary lacks a special token.
     pub(super) fn complete(&self, mut inner: Tokenizer) -> Result<Tokenizer, String> {
         self.add_listed(&mut inner)?;
         let specials = self.specials();
@@ -149,8 +147,7 @@ impl Settings {
         Ok(inner)
     }
 
-    /// Changes a tokeniser of a `tokenizer.json` as the other files have it. The error names a token that is missing, or
-    /// whose ids differ.
+    /// Applies the settings of the other files to a tokenizer from a `tokenizer.json`. Fails if an added token would get another id.
     pub(super) fn supplement(&self, config: &Config, inner: &mut Tokenizer) -> Result<(), String> {
         self.add_listed(inner)?;
         self.add_named(inner)?;
@@ -174,8 +171,7 @@ impl Settings {
         self.added.iter().try_for_each(|(id, token)| add(inner, *id, token))
     }
 
-    /// Adds the named tokens that are not added yet, in the order in which transformers adds them, and then those of the older
-    /// list.
+    /// Adds the named tokens that are not added yet, in the order of transformers, then those in `added_tokens.json`.
     fn add_named(&self, inner: &mut Tokenizer) -> Result<(), String> {
         let added = inner.get_added_tokens_decoder().into_values();
         let mut known: HashSet<String> = added.map(|token| token.content).collect();
@@ -207,7 +203,7 @@ impl Settings {
     }
 }
 
-/// Adds a token, which must come out with this id.
+/// Adds a token; fails if the tokenizer gives it an id other than `id`.
 fn add(inner: &mut Tokenizer, id: u32, token: &AddedToken) -> Result<(), String> {
     inner.add_tokens(std::slice::from_ref(token));
     let given = inner.token_to_id(&token.content);
