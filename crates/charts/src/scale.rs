@@ -146,6 +146,26 @@ mod tests {
         assert_eq!(Step::covering_whole(2.0, 5), Step::ONE);
     }
 
+    #[test]
+    fn equal_factors_are_equal_distances_and_0_is_beyond_a_gap() {
+        let axis = LogAxis::of(&[1, 10, 100]);
+        assert_eq!(([1, 10, 100].map(|number| axis.place(number)), axis.gap()), ([0.0, 1.0, 2.0], None));
+        // 12% of two decades before the first number above 0
+        let axis = LogAxis::of(&[0, 10, 1000]);
+        assert!((axis.place(0) - 0.76).abs() < 1e-12 && (axis.gap().unwrap() - 0.88).abs() < 1e-12);
+    }
+
+    /// 0.9 / 24 is 0.0375, so bins are 0.05 wide.
+    #[test]
+    fn two_bins_meet_at_the_edge() {
+        let bins = Bins::around(36.05, [35.5, 36.4].into_iter());
+        for (value, low, high) in [(36.05, 36.05, 36.1), (36.049, 36.0, 36.05), (36.0, 36.0, 36.05)] {
+            let found = bins.of(value);
+            assert!((found.0 - low).abs() < 1e-9 && (found.1 - high).abs() < 1e-9, "{value}: {found:?}");
+        }
+        assert_eq!(Bins::around(0.0, [0.0; 3].into_iter()).of(0.0), (0.0, 5e-5));
+    }
+
     proptest! {
         #[test]
         fn a_step_covers_its_span_without_waste(span in 1e-6_f64..1e6, parts in 1_usize..30) {

@@ -97,17 +97,21 @@ impl Args {
         self.id.as_deref().unwrap_or("id")
     }
 
-    /// Returns true if an option of [`UNFIT_FOR_RESULTS`] is given.
-    pub fn is_unfit_for_results(&self) -> bool {
-        let has_names = [&self.metric, &self.filter, &self.tasks].iter().any(|names| !names.is_empty());
-        let has_columns = self.id.is_some() || self.cluster.is_some();
-        has_names || has_columns || self.lower_is_better || self.allow_missing > 0 || self.other_prompts
+    /// Returns a given option that does not apply to result files of headcount: their metric is stored, and their segments have no names.
+    pub fn unfit_for_results(&self) -> Option<&'static str> {
+        let options = [
+            ("--metric", !self.metric.is_empty()),
+            ("--filter", !self.filter.is_empty()),
+            ("--tasks", !self.tasks.is_empty()),
+            ("--id", self.id.is_some()),
+            ("--cluster", self.cluster.is_some()),
+            ("--lower-is-better", self.lower_is_better),
+            ("--allow-missing", self.allow_missing > 0),
+            ("--other-prompts", self.other_prompts),
+        ];
+        options.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
     }
 }
-
-/// Options that result files of headcount have no use for: their metric is stored, and their segments have no names.
-pub(crate) const UNFIT_FOR_RESULTS: &str =
-    "--metric, --filter, --tasks, --id, --cluster, --lower-is-better, --allow-missing and --other-prompts";
 
 /// Returns the `NAME` of `TASK=NAME` for this task, otherwise the first name that applies to all tasks.
 pub(crate) fn of_task<'a>(names: &'a [String], task: &str) -> Option<&'a str> {

@@ -287,15 +287,24 @@ fn rows_of_result_files_have_the_numbers_of_their_experiment() {
         let said = refusal(&root, &[full, other]);
         assert!(said.contains(expected), "{other}: {said}");
     }
-    for option in [["--id", "id"], ["--cluster", "layer"], ["--metric", "bleu"], ["--allow-missing", "1"]] {
-        let said = refusal(&root, &[&[full, full], &option[..]].concat());
-        assert!(said.contains("takes none of --metric") && said.contains(option[0]), "{said}");
+    for (option, values) in [
+        ("--metric", &["bleu"][..]),
+        ("--filter", &["none"]),
+        ("--tasks", &["easy"]),
+        ("--id", &["id"]),
+        ("--cluster", &["layer"]),
+        ("--lower-is-better", &[]),
+        ("--allow-missing", &["1"]),
+        ("--other-prompts", &[]),
+    ] {
+        let said = refusal(&root, &[&[full, full, option], values].concat());
+        assert!(said.contains(&format!("takes no {option}")), "{said}");
     }
 }
 
 /// Folders may have the sign that separates file and row in their names.
 #[test]
-fn rows_are_named_behind_the_last_sign() {
+fn a_row_is_named_after_the_last_hash_sign() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/demo-induction");
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("a#b");

@@ -33,15 +33,15 @@ pub fn one_head(folder: &Path, texts: &Path, out: &mut impl Write) -> Result<()>
 
     // Equation 1 of the paper gives each head h of an attention module a gate: MHAtt(x, q) = sum over h of ξ_h Att_h(x, q).
     // With all gates at 1 it is the full model.
-    let intact = score(&model, &batch, &classes, &Gates::open(&layout, OPTIONS));
+    let full = score(&model, &batch, &classes, &Gates::open(&layout, OPTIONS));
     writeln!(out, "{:<12}{:>9}{:>9}{:>9}{:>9}", "masked", "accuracy", "change", "nats", "change")?;
-    writeln!(out, "{:<12}{:>9.4}{:>9}{:>9.4}", "no head", intact[0], "", intact[1])?;
+    writeln!(out, "{:<12}{:>9.4}{:>9}{:>9.4}", "no head", full[0], "", full[1])?;
 
     // One gate at a time is 0. Gates are an argument of the model, so nothing has to be reset before the next head.
     for head in layout.heads() {
         let gates = Gates::masking(&layout, &[HeadSet::from_iter([head])], OPTIONS)?;
         let [accuracy, nats] = score(&model, &batch, &classes, &gates);
-        let changes = [accuracy - intact[0], nats - intact[1]];
+        let changes = [accuracy - full[0], nats - full[1]];
         write!(out, "{:<12}{accuracy:>9.4}{:>+9.4}", head.to_string(), changes[0])?;
         writeln!(out, "{nats:>9.4}{:>+9.4}", changes[1])?;
     }

@@ -283,10 +283,10 @@ mod tests {
         let plain = logits(&model, None);
         assert_eq!(logits(&model, Some(&zeros)), plain, "to the last bit");
         let own = logits(&model, Some(&model.replacement(&examples(&model))));
-        let intact = &plain[0];
+        let full = &plain[0];
         for (place, (found, masked)) in own.iter().zip(&plain).enumerate() {
             let gap = |other: &Tensor| (found - other).abs().max().double_value(&[]);
-            assert!(gap(intact) < 1e-5, "{}", gap(intact));
+            assert!(gap(full) < 1e-5, "{}", gap(full));
             assert!(place % 5 == 0 || gap(masked) > 1e-4, "heads matter: {}", gap(masked));
         }
     }

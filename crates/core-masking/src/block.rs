@@ -26,7 +26,7 @@ pub(crate) struct Block {
     /// Sliding attention window, in keys: the last ones in a decoder, half of them on each side in an encoder.
     pub(crate) window: Option<i64>,
     /// Rotary positions; `None` if the block has none.
-    pub(crate) turning: Option<RotaryConfig>,
+    pub(crate) rotary: Option<RotaryConfig>,
 }
 
 /// Norms of a sublayer, as in [`parts::Norms`].
@@ -101,19 +101,19 @@ impl From<parts::Block<Tensor>> for Block {
             feed_forward_input: parts.feed_forward_input,
             residual: parts.residual,
             window: parts.window,
-            turning: parts.turning,
+            rotary: parts.rotary,
         }
     }
 }
 
 impl Block {
     /// Selects the rotary angles of this block from `all`.
-    pub(crate) fn turns<'a>(&self, all: &'a [(RotaryConfig, RotaryAngles)]) -> Option<&'a RotaryAngles> {
-        all.iter().find(|(turning, _)| Some(*turning) == self.turning).map(|(_, turns)| turns)
+    pub(crate) fn angles<'a>(&self, all: &'a [(RotaryConfig, RotaryAngles)]) -> Option<&'a RotaryAngles> {
+        all.iter().find(|(config, _)| Some(*config) == self.rotary).map(|(_, angles)| angles)
     }
 
     /// Computes keys and values of all positions, and queries of the first `queries` positions of `x`, `[batch, position, d_model]`.
-    pub(crate) fn attending(&self, x: &Tensor, queries: i64, turns: Option<&RotaryAngles>) -> Attending {
+    pub(crate) fn attending(&self, x: &Tensor, queries: i64, angles: Option<&RotaryAngles>) -> Attending {
         let x = self.attention_norms.read(x);
         // queries first: the order of the maps is the order in which gradients are summed, and training must be reproducible to the bit
         let mut queries = self.attention.queries(&x.narrow(1, 0, queries));
@@ -121,8 +121,8 @@ impl Block {
         if let Some(norms) = &self.head_norms {
             (queries, memory.key) = (norms.of_queries(&queries), norms.of_keys(&memory.key));
         }
-        if let Some(turns) = turns {
-            (queries, memory.key) = (turns.apply(&queries), turns.apply(&memory.key));
+        if let Some(angles) = angles {
+            (queries, memory.key) = (angles.apply(&queries), angles.apply(&memory.key));
         }
         Attending { queries, memory }
     }
@@ -174,7 +174,7 @@ impl Block {
 
     /// Returns true if queries and keys are plain linear maps: no norms, rotary positions or sliding window.
     pub(crate) fn has_plain_scores(&self) -> bool {
-        self.head_norms.is_none() && self.turning.is_none() && self.window.is_none()
+        self.head_norms.is_none() && self.rotary.is_none() && self.window.is_none()
     }
 
     /// Returns the block's parts if it is a plain post-norm block.

@@ -65,22 +65,21 @@ pub trait GatedModel: Debug + Send + Sized {
         Replacement::of_texts(self.contexts(examples, self.open()), &self.attended(examples))
     }
 
-    /// Returns second moments of a module's head outputs, with the heads `masked` and in the `intact` model. Fails if the model lacks one
-    /// of them.
+    /// Returns second moments of a module's head outputs, with the heads `masked` and in the `full` model. Fails if the model lacks a
+    /// masked head.
     fn moments(
         &self,
-        intact: &Self,
+        full: &Self,
         examples: &Self::Examples,
         (module, masked): (Module, &HeadSet),
     ) -> Result<Moments, Error> {
         let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.options())?;
-        let (lacking, intact) = (self.contexts(examples, gates), intact.contexts(examples, intact.open()));
-        Ok(Moments::new(&lacking[&module], &intact[&module], &self.attended(examples)[&module.0]))
+        let (lacking, full) = (self.contexts(examples, gates), full.contexts(examples, full.open()));
+        Ok(Moments::new(&lacking[&module], &full[&module], &self.attended(examples)[&module.0]))
     }
 
     /// Rescales the kept heads of a module in its W_o, so that with the heads `masked` its output is as close as possible to its output in
-    /// the intact model: [`Moments`]. `None` if a factor exceeds the bound. Fails if layers share
-    /// their weights.
+    /// the full model: [`Moments`]. `None` if a factor exceeds the bound. Fails if layers share their weights.
     fn refitted(
         &self,
         (module, masked): (Module, &HeadSet),

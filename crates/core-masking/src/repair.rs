@@ -23,16 +23,16 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Sums over head outputs of the masked (`lacking`) and of the full model (`intact`), `[batch, heads, query, d_head]`.
-    pub(crate) fn new(lacking: &Tensor, intact: &Tensor, attended: &Attended) -> Self {
+    /// Sums over head outputs of the masked (`lacking`) and of the full model (`full`), `[batch, heads, query, d_head]`.
+    pub(crate) fn new(lacking: &Tensor, full: &Tensor, attended: &Attended) -> Self {
         let real = attended.queries.to_kind(Kind::Double).unsqueeze(-1); // [batch, query, 1]
         let rows = |contexts: &Tensor| {
             let together = contexts.to_kind(Kind::Double).transpose(1, 2).flatten(2, 3); // [batch, query, heads * d_head]
             (together * &real).flatten(0, 1)
         };
-        let (lacking, intact) = (rows(lacking), rows(intact));
+        let (lacking, full) = (rows(lacking), rows(full));
         let with = |other: &Tensor| lacking.tr().matmul(other).to_device(Device::Cpu);
-        Self { own: with(&lacking), cross: with(&intact) }
+        Self { own: with(&lacking), cross: with(&full) }
     }
 
     /// Adds the moments of another batch.
@@ -112,11 +112,11 @@ mod tests {
 
     fn scales(
         lacking: &Tensor,
-        intact: &Tensor,
+        full: &Tensor,
         (attended, output): (&Attended, &Tensor),
         masked: &str,
     ) -> Vec<f64> {
-        let moments = Moments::new(lacking, intact, attended);
+        let moments = Moments::new(lacking, full, attended);
         let found = moments.scales(output, &heads(3), &masked.parse().unwrap());
         found.unwrap().iter().map(|(_, scale)| scale).collect()
     }
@@ -125,15 +125,15 @@ mod tests {
     /// the sum of all contributions in the full model, and `s = 1 + (A² + I)⁻¹ A (Yᵀ t - A 1)` with `A = Yᵀ Y`, over all 30 real positions.
     #[test]
     fn the_closed_form_of_a_linear_model_is_found() {
-        let (intact, attended, output) = linear(1);
-        let lacking = &intact * (2.0 / 3.0);
-        let found = scales(&lacking, &intact, (&attended, &output), "self:1:2");
+        let (full, attended, output) = linear(1);
+        let lacking = &full * (2.0 / 3.0);
+        let found = scales(&lacking, &full, (&attended, &output), "self:1:2");
         assert_eq!(found.len(), 2, "heads 1 and 3");
         let written = |contexts: &Tensor, head: i64| {
             let own = contexts.get(0).get(head).narrow(0, 0, 30); // [30, 2]
             own.matmul(&output.narrow(1, head * 2, 2).tr()).flatten(0, 1) // [30 * 5]
         };
-        let all = written(&intact, 0) + written(&intact, 1) + written(&intact, 2);
+        let all = written(&full, 0) + written(&full, 1) + written(&full, 2);
         let y = Tensor::stack(&[written(&lacking, 0), written(&lacking, 2)], 1); // [150, 2]
         let gram = y.tr().matmul(&y);
         let ones = Tensor::ones([2], OPTIONS);
@@ -165,21 +165,21 @@ mod tests {
             let own = || tensor.shallow_clone();
             (name.to_owned(), axis.map_or_else(own, |axis| tensor.index_select(axis, &places)))
         });
-        let intact = Classifier::new(model.config().clone(), Weights::from_tensors(twice)).unwrap();
+        let full = Classifier::new(model.config().clone(), Weights::from_tensors(twice)).unwrap();
         let (long, short): (&[u32], &[u32]) = (&[3, 9, 14, 2, 7], &[5, 1]);
-        let texts = intact.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
+        let texts = full.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
         let examples = LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64, 1]) };
         let (masked, module) = ("self:2:2".parse().unwrap(), (Attention::SelfAttention, 1));
-        let moments = intact.moments(&intact, &examples, (module, &masked)).unwrap();
-        let fitted = intact.refitted((module, &masked), &moments).unwrap().unwrap();
-        let gates = Gates::masking(&intact.layout(), &[masked], intact.options()).unwrap();
+        let moments = full.moments(&full, &examples, (module, &masked)).unwrap();
+        let fitted = full.refitted((module, &masked), &moments).unwrap().unwrap();
+        let gates = Gates::masking(&full.layout(), &[masked], full.options()).unwrap();
         let losses = |model: &Classifier, gates: &Gates| {
             no_grad(|| model.losses(&examples, gates, &ModelDropout::OFF))
         };
         let gap = |model: &Classifier| {
-            (losses(model, &gates) - losses(&intact, &intact.open())).abs().max().double_value(&[])
+            (losses(model, &gates) - losses(&full, &full.open())).abs().max().double_value(&[])
         };
-        assert!(gap(&fitted) < 1e-4 && gap(&intact) > 1e-3, "{} and {}", gap(&fitted), gap(&intact));
+        assert!(gap(&fitted) < 1e-4 && gap(&full) > 1e-3, "{} and {}", gap(&fitted), gap(&full));
     }
 
     #[test]

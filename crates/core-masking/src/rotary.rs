@@ -31,7 +31,7 @@ impl Rotary {
     }
 
     /// Returns the rotations at `count` positions from `first` on, counted from 0.
-    pub(crate) fn turns(&self, first: i64, count: i64, kind: Kind) -> RotaryAngles {
+    pub(crate) fn angles(&self, first: i64, count: i64, kind: Kind) -> RotaryAngles {
         let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
         let angles = positions.unsqueeze(1) * &self.frequencies; // [position, width / 2]
         RotaryAngles {
@@ -48,12 +48,12 @@ impl RotaryAngles {
         let half = self.cosines.size()[1];
         let rest = x.size()[3] - 2 * half;
         let [cosines, sines] = [&self.cosines, &self.sines].map(|all| all.narrow(0, 0, x.size()[2]));
-        let turning = x.narrow(3, 0, 2 * half);
+        let rotated = x.narrow(3, 0, 2 * half);
         let (first, second) = if self.interleaved {
-            let pairs = turning.unflatten(3, [half, 2]); // [batch, heads, position, half, 2]
+            let pairs = rotated.unflatten(3, [half, 2]); // [batch, heads, position, half, 2]
             (pairs.select(4, 0), pairs.select(4, 1))
         } else {
-            (turning.narrow(3, 0, half), turning.narrow(3, half, half))
+            (rotated.narrow(3, 0, half), rotated.narrow(3, half, half))
         };
         let (turned, by) = (&first * &cosines - &second * &sines, second * cosines + first * sines);
         let mut parts = if self.interleaved {

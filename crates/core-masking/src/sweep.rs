@@ -81,12 +81,12 @@ pub struct PrefixCache {
 }
 
 impl PrefixCache {
-    /// Returns a trunk that shares this tensor, for another thread.
+    /// Returns a cache that shares this tensor, for another thread.
     pub fn share(&self) -> Self {
         Self { layer: self.layer, x: self.x.shallow_clone() }
     }
 
-    /// Computes the input of layer `top` for a batch, starting from `left`, the trunk of an earlier sweep, if it has this batch's size
+    /// Computes the input of layer `top` for a batch, starting from `left`, the cache of an earlier sweep, if it has this batch's size
     /// and ends at or before `top`.
     ///
     /// - `size`: `[batch, position]`

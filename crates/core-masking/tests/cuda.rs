@@ -21,7 +21,7 @@ fn both<M>(folder: &str, load: Load<M>) -> Option<[M; 2]> {
         test_support::skipped("libtorch finds no CUDA device");
         return None;
     }
-    let path = test_support::golden(folder)?;
+    let path = golden::folder(folder)?;
     let load = |device| load(&path, (Kind::Float, device)).unwrap();
     Some([Device::Cpu, Device::Cuda(0)].map(load))
 }

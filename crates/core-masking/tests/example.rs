@@ -5,6 +5,7 @@
 mod one_head;
 
 use std::fs;
+use std::path::Path;
 
 use core_masking::classifier::LabelledBatch;
 use core_masking::{Classifier, GatedModel, HeadSet, ModelDropout, Removal};
@@ -24,6 +25,14 @@ fn folder() -> tempfile::TempDir {
     let words = special.into_iter().chain((5..97).map(|id| format!("w{id}"))).collect::<Vec<_>>();
     fs::write(folder.path().join("vocab.txt"), words.join("\n")).unwrap();
     folder
+}
+
+/// Returns the output of the example.
+fn printed(folder: &Path, texts: &str) -> anyhow::Result<String> {
+    let (path, mut out) = (folder.join("texts.tsv"), Vec::new());
+    fs::write(&path, texts)?;
+    one_head::one_head(folder, &path, &mut out)?;
+    Ok(String::from_utf8(out)?)
 }
 
 /// Returns the batch of these texts, tokenised by hand.
@@ -54,10 +63,7 @@ fn the_example_prints_what_each_head_is_worth() {
             plain(&model.without_heads(&HeadSet::from_iter([head]), Removal::Cut).unwrap());
         expected.push((head.to_string(), vec![accuracy, accuracy - intact[0], nats, nats - intact[1]]));
     }
-    let (path, mut out) = (folder.path().join("texts.tsv"), Vec::new());
-    fs::write(&path, TEXTS).unwrap();
-    one_head::one_head(folder.path(), &path, &mut out).unwrap();
-    let printed = String::from_utf8(out).unwrap();
+    let printed = printed(folder.path(), TEXTS).unwrap();
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines.len(), 1 + expected.len());
     for (line, (name, expected)) in lines[1..].iter().zip(expected) {
@@ -65,5 +71,18 @@ fn the_example_prints_what_each_head_is_worth() {
         let is_near = numbers.iter().zip(&expected).all(|(found, own)| (found - own).abs() < 1.1e-4);
         let is_whole = line.starts_with(&name) && numbers.len() == expected.len();
         assert!(is_near && is_whole, "{line}: {expected:?}");
+    }
+}
+
+#[test]
+fn a_line_at_fault_is_named() {
+    let folder = folder();
+    for (texts, expected) in [
+        ("LABEL_1\tw5\nyes\tw6\n", "texts.tsv`, line 2: the classes are LABEL_0, LABEL_1, LABEL_2"),
+        ("LABEL_1 w5\n", "texts.tsv`, line 1: not a class, a tab and a text"),
+        ("", "texts.tsv` holds no text"),
+    ] {
+        let refusal = printed(folder.path(), texts).unwrap_err().to_string();
+        assert!(refusal.ends_with(expected), "{refusal}");
     }
 }

@@ -162,6 +162,7 @@ fn logits_nats_and_derivatives_agree() {
 fn masked_and_removed_heads_agree() {
     each(|golden| {
         let cases = golden.numbers["nll_with_one_head_masked"].as_object().unwrap();
+        assert_eq!(cases.len(), golden.model.layout().heads().len(), "{}", golden.name);
         let mut seen = HeadSet::none();
         for (place, (key, expected)) in cases.iter().enumerate() {
             let id = head(key);

@@ -9,6 +9,7 @@ use std::path::Path;
 use core_masking::language_model::{Contrast, PredictionBatch, Stop, Window};
 use core_masking::{
     Attention, GatedModel, Gates, HeadSet, LanguageConfig, LanguageModel, ModelDropout, Removal, TokenBatch,
+    Weights,
 };
 use golden::{OPTIONS, TOLERANCE, gap_of_each, masking, relative_gap, tensor};
 use serde_json::{Value, json};
@@ -221,8 +222,8 @@ fn sets_that_share_their_work_give_what_each_gives_alone() {
         let batch = golden.batch();
         let variants = golden.model.variants(&sets, false).unwrap();
         for together in [1, 3] {
-            let (found, trunk) = no_grad(|| golden.model.sweep(&batch, &variants, together, None));
-            let (again, _) = no_grad(|| golden.model.sweep(&batch, &variants, together, Some(trunk)));
+            let (found, prefix) = no_grad(|| golden.model.sweep(&batch, &variants, together, None));
+            let (again, _) = no_grad(|| golden.model.sweep(&batch, &variants, together, Some(prefix)));
             for ((set, found), again) in sets.iter().zip(found).zip(again) {
                 let alone = golden.nats(&masking(&golden.model, set));
                 let gap = relative_gap(&batch.by_row(&found), &alone.to_kind(Kind::Double));
@@ -301,6 +302,16 @@ fn an_unknown_family_is_compared_with_those_that_are_known() {
     let folder = tempfile::tempdir().unwrap();
     test_support::copy_files(&llama, folder.path());
     golden::write_config(&llama.join("config.json"), &json!({ "model_type": "llamoid" }), folder.path());
-    let refusal = LanguageModel::load(folder.path(), OPTIONS).unwrap_err().to_string();
-    assert!(refusal.contains("its tensors have the names and shapes of `llama`"), "{refusal}");
+    let refuse = |expected: &str| {
+        let refusal = LanguageModel::load(folder.path(), OPTIONS).unwrap_err().to_string();
+        assert!(refusal.contains(expected), "{refusal}");
+    };
+    refuse("its tensors have the names and shapes of `llama`");
+    let file = folder.path().join("model.safetensors");
+    let mut weights = Weights::read(&file, OPTIONS).unwrap();
+    let norm = weights.remove("model.norm.weight").unwrap();
+    let own = weights.iter().map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
+    Weights::from_tensors(own.chain([("model.last.weight".to_owned(), norm)])).write(&file).unwrap();
+    refuse("; nearest is `llama`, with 1 tensor missing or of another shape, such as `model.norm.weight`");
+    refuse(" and 1 tensor unknown, such as `model.last.weight`");
 }

@@ -69,8 +69,8 @@ fn set(heads: &str) -> HeadSet {
     if heads.is_empty() { HeadSet::none() } else { heads.parse().unwrap() }
 }
 
-/// For any number of variants per batch and with or without an earlier call's trunk. Only encoder layers before the first masked head are
-/// shared.
+/// For any number of variants per batch and with or without an earlier call's prefix cache. Only encoder layers before the first masked
+/// head are shared.
 #[test]
 fn head_sets_together_translate_as_alone() {
     let wide = loud(TranslatorConfig { max_position_embeddings: 50, ..marian(23) }, 9);
@@ -93,13 +93,13 @@ fn head_sets_together_translate_as_alone() {
             assert_ne!(alone[0], alone[other], "the sets must differ for the test to mean something");
         }
         for together in [1, 2, 5] {
-            let mut trunk = None;
+            let mut prefix = None;
             // the last sets start before the layer at which earlier ones stopped
             for range in [0..1, 2..3, 1..2, 0..5, 4..5] {
                 let variants = model.variants(&sets[range.clone()], rescale).unwrap();
                 let (found, left) =
-                    search.sweep(&model, &sources, &variants, together, trunk.take()).unwrap();
-                trunk = Some(left);
+                    search.sweep(&model, &sources, &variants, together, prefix.take()).unwrap();
+                prefix = Some(left);
                 for (found, expected) in found.iter().zip(&alone[range]) {
                     for (found, expected) in found.iter().zip(expected) {
                         assert_same(found, expected, &format!("{together} together"));

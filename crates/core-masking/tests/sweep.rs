@@ -44,10 +44,10 @@ proptest! {
     ) {
         let model = model();
         let batch = texts(&model, &[5, 13, 1]);
-        let mut trunk = None;
+        let mut prefix = None;
         for sets in [&first, &second] {
-            let (found, left) = model.sweep(&batch, &variants(&model, sets, rescale), together, trunk.take());
-            trunk = Some(left);
+            let (found, left) = model.sweep(&batch, &variants(&model, sets, rescale), together, prefix.take());
+            prefix = Some(left);
             assert_as_alone(&model, &batch, sets, rescale, &found);
         }
     }
@@ -75,9 +75,9 @@ proptest! {
 fn a_trunk_of_a_batch_of_another_size_is_not_used() {
     let (model, sets): (_, [HeadSet; 1]) = (model(), ["self:3:1".parse().unwrap()]);
     let variants = variants(&model, &sets, false);
-    let (_, trunk) = model.sweep(&texts(&model, &[4, 9]), &variants, 1, None);
+    let (_, prefix) = model.sweep(&texts(&model, &[4, 9]), &variants, 1, None);
     let other = texts(&model, &[4, 9, 2]);
-    let (found, _) = model.sweep(&other, &variants, 1, Some(trunk));
+    let (found, _) = model.sweep(&other, &variants, 1, Some(prefix));
     assert_as_alone(&model, &other, &sets, false, &found);
 }
 

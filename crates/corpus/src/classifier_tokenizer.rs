@@ -1,10 +1,9 @@
-//! Tokens of classifiers: WordPiece (Wu et al. 2016, <https://arxiv.org/abs/1609.08144>, Section 4.1) as in Devlin et
-//! al. (2019), <https://aclanthology.org/N19-1423>; byte-level BPE as in Liu et al. (2019),
-//! <https://arxiv.org/abs/1907.11692>; whatever else a `tokenizer.json` describes, such as the unigrams of Conneau et al.
-//! (2020), <https://aclanthology.org/2020.acl-main.747>.
+//! Tokenizers of classifiers: WordPiece (Wu et al. 2016, <https://arxiv.org/abs/1609.08144>, Section 4.1) as in Devlin et al. (2019),
+//! <https://aclanthology.org/N19-1423>; byte-level BPE as in Liu et al. (2019), <https://arxiv.org/abs/1907.11692>; and everything else
+//! that a `tokenizer.json` can describe, such as the unigram model of Conneau et al. (2020), <https://aclanthology.org/2020.acl-main.747>.
 //!
-//! A text becomes `[CLS] a [SEP]`, a pair `[CLS] a [SEP] b [SEP]` or `<s> a </s></s> b </s>`. As in transformers with
-//! `truncation=True`, what is too long is cut, and special tokens in the text are recognised.
+//! A text becomes `[CLS] a [SEP]`, a pair `[CLS] a [SEP] b [SEP]` or `<s> a </s></s> b </s>`. As in transformers with `truncation=True`,
+//! long texts are truncated, and special tokens in the text are recognised.
 mod settings;
 mod wordpiece;
 
@@ -25,24 +24,23 @@ use crate::foreign::{read_if_there, read_text, wrong};
 use crate::foreign_tokenizer::{self as foreign, Stated};
 use crate::placed::PlacedToken;
 
-/// Tokens of one text or a pair.
+/// Token ids of a text or a pair of texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
-    /// Ids of the tokens, special ones included.
+    /// Token ids, including special tokens.
     pub ids: Vec<u32>,
-    /// 0 for tokens of the first text and 1 for those of the second, like transformers' `token_type_ids`; all 0 if the
-    /// family does not tell the two apart.
+    /// Token type ids: 0 for the first text and 1 for the second; all 0 if the family does not use them.
     pub segments: Vec<u32>,
 }
 
-/// Cuts the texts of a classifier into tokens.
+/// Tokenizer of a classifier.
 #[derive(Debug, Clone)]
 pub struct ClassifierTokenizer {
     inner: Tokenizer,
     has_segments: bool,
     pad: u32,
     end: Option<u32>,
-    /// Symbols around texts, and that of unknown words.
+    /// The special tokens around texts, and the unknown token.
     symbols: Vec<u32>,
     max_length: usize,
     vocabulary_size: usize,
@@ -51,10 +49,9 @@ pub struct ClassifierTokenizer {
 }
 
 impl ClassifierTokenizer {
-    /// Reads a Hugging Face folder: `tokenizer.json` or, without one, the files of the family that `config.json` names,
-    /// which are `vocab.txt`, or `vocab.json` with `merges.txt`. In either case `tokenizer_config.json` has the last word.
-    ///
-    /// `max_length` counts special tokens. The length and the padding that `tokenizer.json` states are ignored.
+    /// Reads a Hugging Face folder: `tokenizer.json` or, without one, the vocabulary of the family that `config.json` names (`vocab.txt`,
+    /// or `vocab.json` and `merges.txt`). Settings in `tokenizer_config.json` override both. `max_length` counts special tokens; the length
+    /// and the padding in `tokenizer.json` are ignored.
     ///
     /// # Errors
     /// If a file is missing or malformed, or `max_length` leaves no room for a word.
@@ -87,11 +84,11 @@ impl ClassifierTokenizer {
         Self::new(inner, &settings, max_length, folder)
     }
 
-    /// Learns word pieces from `lines`, in lower case and without accents, until the vocabulary has `vocabulary_size`
-    /// entries or there is nothing left to merge. Equal lines give equal tokenisers. `[PAD]` has id 0.
+    /// Trains WordPiece on `lines`, in lower case and without accents, until the vocabulary has `vocabulary_size` entries or no merges are
+    /// left. Equal lines give equal tokenizers. `[PAD]` has id 0.
     ///
     /// # Errors
-    /// If the vocabulary has no room for the letters, or `max_length` none for a word.
+    /// If the vocabulary has no room for special tokens and letters, or `max_length` has no room for a word.
     pub fn train<S: AsRef<str>>(
         lines: impl Iterator<Item = S>,
         vocabulary_size: usize,
@@ -104,22 +101,22 @@ impl ClassifierTokenizer {
         Self::new(inner, &settings, max_length, Path::new("tokenizer.json"))
     }
 
-    /// Writes a `tokenizer.json` that transformers reads too.
+    /// Writes a `tokenizer.json` that transformers can read.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         fs::write(path, self.to_json()).map_err(Error::writing(path))
     }
 
-    /// The same for a model with so many rows of embeddings: texts with tokens beyond them are refused.
+    /// Returns the tokenizer of a model with `rows` rows of embeddings; it refuses texts with token ids beyond them.
     pub fn for_rows(self, rows: i64) -> Self {
         Self { rows: Some(rows), ..self }
     }
 
-    /// Tokens of a text or of a pair. In a pair that is too long, the longer text is cut first.
+    /// Encodes a text or a pair. In a pair that is too long, the longer text is truncated first.
     pub fn encode(&self, text: &str, pair: Option<&str>) -> Result<Encoded, Error> {
         Ok(self.encode_counting(text, pair)?.0)
     }
 
-    /// The same, with the number of tokens that do not fit.
+    /// Like [`encode`](Self::encode), but also returns the number of tokens that truncation removed.
     pub fn encode_counting(&self, text: &str, pair: Option<&str>) -> Result<(Encoded, usize), Error> {
         let input = match pair {
             Some(pair) => EncodeInput::Dual(text.into(), pair.into()),
@@ -133,13 +130,13 @@ impl ClassifierTokenizer {
         Ok((Encoded { ids, segments }, left_out))
     }
 
-    /// Tokens of a sentence in words with spaces between them, and the place among these of the first piece of each word; `None` of a word
-    /// that does not fit, or of which nothing is left. Byte-level tokenisers see a space before the first word too, as in transformers
-    /// with `add_prefix_space`, which RoBERTa's needs for words.
+    /// Encodes a sentence given as words. Also returns the index of the first token of each word; `None` if the word was truncated or
+    /// normalises to nothing. With BPE the first word is preceded by a space too, as in transformers with `add_prefix_space`, which RoBERTa
+    /// needs for words.
     pub fn encode_words(&self, words: &[String]) -> Result<(Encoded, Vec<Option<usize>>), Error> {
         let (mut text, mut starts) = (String::new(), Vec::with_capacity(words.len()));
         for word in words {
-            starts.push(text.len()); // with the space, which may be a piece
+            starts.push(text.len()); // before the space, which may be a token
             if !text.is_empty() || matches!(self.inner.get_model(), ModelWrapper::BPE(_)) {
                 text.push(' ');
             }
@@ -159,42 +156,42 @@ impl ClassifierTokenizer {
         Ok((Encoded { ids, segments }, first))
     }
 
-    /// The text of one token, of special ones too.
+    /// Returns the text of a token, which may be a special token.
     pub fn token(&self, id: u32) -> String {
         foreign::token(&self.inner, id)
     }
 
-    /// The tokens of a text with their places in it.
+    /// Encodes a text; returns the tokens with their positions in it.
     pub fn encode_placed(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
         Ok(PlacedToken::of(&foreign::encode(&self.inner, self.rows, |inner| inner.encode(text, true))?))
     }
 
-    /// Returns true if a token of a text stands for more than an unknown word.
+    /// Returns true if a text has a token other than special and unknown tokens.
     pub fn knows_word_of(&self, text: &Encoded) -> bool {
         text.ids.iter().any(|id| !self.symbols.contains(id))
     }
 
-    /// The symbol behind a text that stands alone, such as `[SEP]`, if there is one.
+    /// Returns the special token after a single text, such as `[SEP]`; `None` if the template adds none.
     pub fn end(&self) -> Option<u32> {
         self.end
     }
 
-    /// One more than the highest id, so the least number of rows that an embedding table needs.
+    /// Returns the highest id plus 1: the minimum number of rows of the embedding table.
     pub fn vocabulary_size(&self) -> usize {
         self.vocabulary_size
     }
 
-    /// Id of the padding token.
+    /// Returns the id of the padding token.
     pub fn pad(&self) -> u32 {
         self.pad
     }
 
-    /// The largest number of tokens that [`encode`](Self::encode) returns.
+    /// Returns the maximum number of tokens of an encoded text or pair.
     pub fn max_length(&self) -> usize {
         self.max_length
     }
 
-    /// States the length only if texts are cut at their start, since a `tokenizer.json` cannot say that without it.
+    /// Keeps the truncation length only for truncation on the left, since a `tokenizer.json` cannot set the side without a length.
     fn to_json(&self) -> String {
         let mut inner = self.inner.clone();
         let direction = inner.get_truncation().map(|truncation| truncation.direction);
@@ -204,7 +201,7 @@ impl ClassifierTokenizer {
         inner.to_string(true).expect("a tokeniser is plain data")
     }
 
-    /// Sets what `encode` relies on. `path` is for the message.
+    /// Configures truncation and padding, and finds the special tokens. `path` is for messages.
     fn new(mut inner: Tokenizer, settings: &Settings, max_length: usize, path: &Path) -> Result<Self, Error> {
         let [pad, unknown, ..] = settings.specials().map(|token| token.content);
         let lacking = || wrong(path, format!("it lacks `{}`", excerpt(&pad)));
@@ -245,7 +242,7 @@ fn read_word_pieces(folder: &Path, settings: &Settings) -> Result<WordPiece, Err
     model.map_err(|error| wrong(&path, excerpt(&error.to_string())))
 }
 
-/// The steps around BERT's word pieces.
+/// Adds BERT's normaliser, pre-tokenizer and decoder to a WordPiece model.
 fn of_bert(model: WordPiece, settings: &Settings) -> Tokenizer {
     let mut inner = Tokenizer::new(model);
     inner.with_normalizer(Some(settings.normalizer()));

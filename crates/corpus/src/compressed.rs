@@ -1,4 +1,4 @@
-//! Recognises files by their first bytes rather than their names: text, compressed text, a binary table, or something to refuse. Limits the
+//! Detects file formats by their first bytes, not their names: text, compressed text, binary tables and unsupported formats. Limits the
 //! size of decompressed files.
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -8,27 +8,26 @@ use flate2::read::MultiGzDecoder;
 
 use crate::Error;
 
-/// Maximum bytes that a compressed file may decompress to: more than any data set of this project.
+/// Maximum number of decompressed bytes: more than any data set of this project has.
 const MOST: u64 = 4 << 30;
-/// Bytes that even the smallest compressed file may decompress to.
+/// Number of decompressed bytes allowed for even the smallest file.
 const ALWAYS: u64 = 64 << 20;
-/// Maximum bytes per compressed byte, beyond [`ALWAYS`]. Text reaches at most 10; gzip can reach 1,000.
+/// Maximum number of decompressed bytes per compressed byte, above [`ALWAYS`]. Text reaches at most 10; gzip can reach 1,000.
 const RATIO: u64 = 200;
 
-/// Kind of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Plain,
     Gzip,
     Zstd,
     Parquet,
-    /// An Arrow IPC file, which Feather is too.
+    /// An Arrow IPC file, which includes Feather.
     Arrow,
-    /// An Arrow IPC stream, as `save_to_disk` writes it.
+    /// An Arrow IPC stream, as written by `save_to_disk`.
     ArrowStream,
-    /// A folder of `save_to_disk`.
+    /// A folder written by `save_to_disk`.
     Saved,
-    /// Not supported; names the format and the remedy.
+    /// Unsupported; names the format and the remedy.
     Other(&'static str),
 }
 
@@ -49,7 +48,7 @@ const EXCEL: &str = "an Excel workbook: python3 -c \"import pandas, sys; pandas.
 const ZIP: &str = "a zip archive, whose name must end in .zip";
 
 impl Content {
-    /// Detects the content of the file or folder at `path`.
+    /// Detects the format of the file or folder at `path`.
     pub(crate) fn of(path: &Path) -> Result<Self, Error> {
         if path.join("state.json").is_file() || path.join("dataset_dict.json").is_file() {
             return Ok(Self::Saved);
@@ -62,7 +61,7 @@ impl Content {
         Ok(match found {
             Some((_, Self::Other(ZIP))) if is_workbook => Self::Other(EXCEL),
             Some((_, content)) => *content,
-            // truncated, or not compressed: the decoder will refuse it
+            // truncated or not compressed: the decoder refuses it
             None if path.extension().is_some_and(|ending| ending == "gz") => Self::Gzip,
             None if path.extension().is_some_and(|ending| ending == "zst") => Self::Zstd,
             None => Self::Plain,
@@ -75,7 +74,7 @@ impl Content {
     }
 }
 
-/// Reads a file, and decompresses gzip and zstd.
+/// Reads a file, decompressing gzip and zstd.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = match Content::of(path)? {
@@ -118,7 +117,7 @@ fn bounded<R: Read>(
     let most = most(file.metadata()?.len());
     Ok(Bounded { inner: decoder(BufReader::new(file))?, left: most, most })
 }
-/// Reader that fails after `most` bytes.
+
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -136,7 +135,6 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Returns the message for content beyond `most` bytes.
 pub(crate) fn too_long(most: u64) -> String {
     format!("it decompresses to more than the {most} bytes that are read of a file of its size")
 }

@@ -1,4 +1,4 @@
-//! Tokenisers of Hugging Face folders, read by the crate `tokenizers`, whose panics become errors of one line.
+//! Reads tokenizers of Hugging Face folders with the crate `tokenizers`, whose panics become one-line errors.
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::Error;
 use crate::foreign::{parse_json, read_if_there, read_text, wrong};
 use crate::sentence_tokenizer::check_rows;
 
-/// Vocabularies that transformers makes a `tokenizer.json` of.
+/// Vocabulary files that transformers converts to a `tokenizer.json`.
 const CONVERTIBLE: [&str; 6] =
     ["sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model", "vocab.json", "vocab.txt"];
 
@@ -24,7 +24,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does some work of which a panic becomes an error, and prints nothing.
+/// Runs `work`; a panic becomes an error and prints nothing.
 pub fn guarded<T, E>(work: impl FnOnce() -> Result<T, E>, fault: impl FnOnce(String) -> E) -> Result<T, E> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -46,12 +46,11 @@ fn said(payload: &(dyn Any + Send)) -> String {
     excerpt(text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("for no stated reason"))
 }
 
-/// An error of the crate `tokenizers` on a text.
 pub(crate) fn not_encoded(error: impl ToString) -> Error {
     Error::Invalid(format!("a text cannot be cut into tokens: {}", excerpt(&error.to_string())))
 }
 
-/// Encodes a text for a model with so many rows of embeddings, if that is known.
+/// Encodes a text and checks that the model's embedding table has a row for each token, if the number of rows is known.
 pub(crate) fn encode(
     inner: &Tokenizer,
     rows: Option<i64>,
@@ -62,16 +61,15 @@ pub(crate) fn encode(
     Ok(encoding)
 }
 
-/// The text of one token, of special ones too; bytes that are not UTF-8 become U+FFFD.
+/// Returns the text of a token, which may be a special token; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn token(inner: &Tokenizer, id: u32) -> String {
     let decode = || inner.decode(&[id], false).map_err(not_encoded);
     let text = guarded(decode, not_encoded).unwrap_or_default();
     if text.is_empty() { inner.id_to_token(id).unwrap_or_default() } else { text }
 }
 
-/// Joins punctuation to words after decoding, as transformers does for `clean_up_tokenization_spaces`. The replacements and their
-/// order are those of `clean_up_tokenization`:
-/// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/tokenization_utils_base.py#L3972>.
+/// Joins punctuation to words after decoding, as `clean_up_tokenization_spaces` does. Replacements and their order follow
+/// `clean_up_tokenization`: <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/tokenization_utils_base.py#L3972>.
 pub(crate) fn join_punctuation(text: &str) -> String {
     let rules = [
         (" .", "."),
@@ -88,7 +86,7 @@ pub(crate) fn join_punctuation(text: &str) -> String {
     rules.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Reads `tokenizer.json`, if there is one.
+/// Reads `tokenizer.json`; `None` if the folder has none.
 pub(crate) fn read_whole(folder: &Path) -> Result<Option<Tokenizer>, Error> {
     let path = folder.join("tokenizer.json");
     if !path.exists() {
@@ -103,7 +101,7 @@ pub(crate) fn read_whole(folder: &Path) -> Result<Option<Tokenizer>, Error> {
     }
 }
 
-/// Refuses merges that are left out at random.
+/// Refuses BPE dropout, which makes tokenization random.
 pub(crate) fn check_is_certain(model: &BPE) -> Result<(), String> {
     match model.dropout.filter(|share| *share > 0.0) {
         Some(share) => Err(format!("its model leaves out merges at random: `dropout` is {share}")),
@@ -111,8 +109,8 @@ pub(crate) fn check_is_certain(model: &BPE) -> Result<(), String> {
     }
 }
 
-/// One more than the highest id, so the least number of rows that an embedding table needs. Ids far beyond the number of tokens
-/// are refused, since the library lists all that are missing when it saves them.
+/// Returns the highest id plus 1: the minimum number of rows of the embedding table. Refuses ids far above the number of tokens, since the
+/// library lists all missing ids when it saves the tokenizer.
 pub(crate) fn size(inner: &Tokenizer) -> Result<usize, String> {
     const MOST_MISSING: usize = 1 << 16;
     let ids = inner.get_vocab(true);
@@ -123,10 +121,10 @@ pub(crate) fn size(inner: &Tokenizer) -> Result<usize, String> {
     Ok(highest + 1)
 }
 
-/// The file that holds all of a tokeniser.
+/// The file that contains a complete tokenizer.
 pub(crate) const WHOLE: &[&str] = &["tokenizer.json"];
 
-/// Refuses a folder that has none of these lists of files, of which each is a tokeniser. An empty one counts for nothing.
+/// Checks that a folder has all files of at least one of the lists `ways`. Empty lists are ignored.
 pub(crate) fn require(folder: &Path, ways: &[&[&str]]) -> Result<(), Error> {
     let has = |file: &&str| folder.join(file).exists();
     let ways: Vec<&[&str]> = ways.iter().copied().filter(|files| !files.is_empty()).collect();
@@ -148,13 +146,13 @@ pub(crate) fn require(folder: &Path, ways: &[&[&str]]) -> Result<(), Error> {
     Err(wrong(folder, reason))
 }
 
-/// Names of files with what stands between them within quotes: commas, and "and" before the last.
+/// Joins file names inside backquotes: with commas, and "and" before the last.
 fn together(files: &[&str]) -> String {
     let (last, others) = files.split_last().expect("lists without files were left out");
     if others.is_empty() { (*last).to_owned() } else { format!("{}` and `{last}", others.join("`, `")) }
 }
 
-/// Reads `vocab.json` and `merges.txt`: byte-level BPE as GPT-2 published it.
+/// Reads GPT-2's byte-level BPE from `vocab.json` and `merges.txt`.
 pub(crate) fn read_byte_pairs(folder: &Path, add_prefix_space: bool) -> Result<Tokenizer, Error> {
     let [vocabulary, merges] = ["vocab.json", "merges.txt"].map(|file| folder.join(file));
     for path in [&vocabulary, &merges] {
@@ -168,7 +166,7 @@ pub(crate) fn read_byte_pairs(folder: &Path, add_prefix_space: bool) -> Result<T
     Ok(inner)
 }
 
-/// Gives the setting `add_prefix_space` the last word, as transformers does.
+/// Overrides `add_prefix_space` of a `tokenizer.json` with the folder's setting, as transformers does.
 pub(crate) fn set_prefix_space(inner: &mut Tokenizer, stated: bool) {
     if let Some(PreTokenizerWrapper::ByteLevel(byte_level)) = inner.get_pre_tokenizer() {
         let byte_level = byte_level.add_prefix_space(stated);
@@ -176,12 +174,11 @@ pub(crate) fn set_prefix_space(inner: &mut Tokenizer, stated: bool) {
     }
 }
 
-/// Special tokens that the settings name, in the order in which transformers adds them.
+/// Settings that name special tokens, in the order in which transformers adds the tokens.
 pub(crate) const NAMES: [&str; 7] =
     ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
-/// Classes of tokenizers that replace the template of `tokenizer.json`, and whether theirs begins with BOS unless `add_bos_token`
-/// is stated: `update_post_processor` in
+/// Tokenizer classes that replace the template of `tokenizer.json`, and whether they add BOS by default: `update_post_processor` in
 /// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/tokenization_llama_fast.py>.
 const OWN_TEMPLATE: [(&str, bool); 5] = [
     ("CodeLlamaTokenizer", true),
@@ -191,7 +188,7 @@ const OWN_TEMPLATE: [(&str, bool); 5] = [
     ("LlamaTokenizer", true),
 ];
 
-/// Statements of `tokenizer_config.json`, and of the older `special_tokens_map.json` and `added_tokens.json`.
+/// Settings in `tokenizer_config.json` and the older `special_tokens_map.json` and `added_tokens.json`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct Stated {
@@ -199,26 +196,26 @@ pub(crate) struct Stated {
     pub(crate) do_lower_case: Option<bool>,
     pub(crate) strip_accents: Option<bool>,
     pub(crate) tokenize_chinese_chars: Option<bool>,
-    /// True if a text is cut into pieces as if a space stood before it.
+    /// True if a text is encoded as if a space preceded it.
     pub(crate) add_prefix_space: bool,
-    /// True if `bos_token` precedes texts, whatever `tokenizer.json` says; see [`Stated::adds_bos`].
+    /// Whether to put `bos_token` before texts; see [`Stated::adds_bos`].
     pub(crate) add_bos_token: Option<bool>,
-    /// True if decoding joins punctuation to words. The default of every fast tokenizer in transformers 4.57 is false.
+    /// True if decoding joins punctuation to words; false by default in all fast tokenizers of transformers 4.57.
     pub(crate) clean_up_tokenization_spaces: bool,
     pub(crate) truncation_side: Option<String>,
     pub(crate) added_tokens_decoder: BTreeMap<u32, Found>,
     pub(crate) additional_special_tokens: Vec<Name>,
-    /// Special tokens, by those of [`NAMES`] that are stated.
+    /// Special tokens by setting, one of [`NAMES`].
     #[serde(skip)]
     pub(crate) names: BTreeMap<String, Name>,
-    /// Added tokens of a folder that has only the older list of them.
+    /// Tokens from `added_tokens.json`.
     #[serde(skip)]
     pub(crate) older_list: BTreeMap<u32, String>,
 }
 
 impl Stated {
-    /// Reads the settings of a folder. As in transformers, the older files count only if `tokenizer_config.json` does not
-    /// list the added tokens; their names override those of the latter.
+    /// Reads a folder's settings. As in transformers, the older files are ignored if `tokenizer_config.json` has `added_tokens_decoder`;
+    /// otherwise their special tokens override those in `tokenizer_config.json`.
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
         const ADDITIONAL: &str = "additional_special_tokens";
         let path = folder.join("tokenizer_config.json");
@@ -252,13 +249,12 @@ impl Stated {
         }
     }
 
-    /// The special token that a setting names.
     pub(crate) fn name(&self, key: &str) -> Option<&str> {
         self.names.get(key).map(Name::as_str)
     }
 }
 
-/// A special token, with or without details of how it is found.
+/// A special token, with or without its matching rules.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Name {
@@ -274,7 +270,7 @@ impl Name {
     }
 }
 
-/// A token, and how it is found in a text.
+/// A token and its rules for matching in a text.
 #[derive(Clone, Default, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct Found {
@@ -282,7 +278,7 @@ pub(crate) struct Found {
     single_word: bool,
     lstrip: bool,
     rstrip: bool,
-    /// If not stated, true for all but special tokens.
+    /// Defaults to false for special tokens and true for others.
     normalized: Option<bool>,
     special: bool,
 }
@@ -310,7 +306,7 @@ mod tests {
         assert!(guarded(|| Ok(7), not_encoded).is_ok() && !IS_GUARDED.get());
     }
 
-    /// `PreTrainedTokenizerBase.clean_up_tokenization(text)` of transformers 4.57.1.
+    /// Expected texts from `PreTrainedTokenizerBase.clean_up_tokenization(text)` of transformers 4.57.1.
     #[test]
     fn punctuation_is_joined_as_transformers_joins_it() {
         for (text, joined) in [

@@ -1,11 +1,10 @@
-//! Pieces of fairseq's translators in the format of transformers (`fsmt`), such as facebook/wmt19-en-de. Moses splits
-//! texts into words, `merges.txt` cuts words into pieces (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>),
-//! and `vocab-src.json` and `vocab-tgt.json` number the pieces.
+//! Tokenizer of fairseq's translators in the format of transformers (`fsmt`), such as facebook/wmt19-en-de. Moses splits texts into words,
+//! `merges.txt` splits words into subwords (Sennrich et al. 2016, <https://aclanthology.org/P16-1162>), and `vocab-src.json` and
+//! `vocab-tgt.json` map them to ids.
 //!
-//! After `FSMTTokenizer` of transformers:
-//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/fsmt/tokenization_fsmt.py>.
-//! Differs from it for target texts: as in fairseq, they go by the language and the vocabulary of the target, not by
-//! those of the source.
+//! Follows `FSMTTokenizer` of transformers:
+//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/fsmt/tokenization_fsmt.py>. Differs from it for target
+//! texts: as in fairseq, they use the target's language and vocabulary, not the source's.
 mod merges;
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,12 +21,12 @@ use crate::moses::Moses;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::special_tokens::{Span, SpecialToken, SpecialTokens};
 
-/// Pieces of a source and a target language, each with its own numbering.
+/// BPE tokenizer of a source and a target language with separate vocabularies.
 pub struct FsmtTokenizer {
     source: Side,
     target: Side,
     merges: Merges,
-    /// The special tokens, whose ids both sides share.
+    /// Special tokens, whose ids both vocabularies share.
     specials: SpecialTokens,
     end: u32,
     pad: u32,
@@ -36,14 +35,12 @@ pub struct FsmtTokenizer {
     joins_punctuation: bool,
 }
 
-/// A language and its vocabulary.
 struct Side {
     moses: Moses,
     ids: BTreeMap<String, u32>,
     pieces: HashMap<u32, String>,
 }
 
-/// `tokenizer_config.json`
 #[derive(serde::Deserialize)]
 struct Settings {
     langs: [String; 2],
@@ -58,10 +55,10 @@ struct Settings {
 }
 
 impl FsmtTokenizer {
-    /// Reads `tokenizer_config.json`, `vocab-src.json`, `vocab-tgt.json` and `merges.txt` of a folder.
+    /// Reads a folder's `tokenizer_config.json`, `vocab-src.json`, `vocab-tgt.json` and `merges.txt`.
     ///
     /// # Errors
-    /// If a file is missing or malformed, or a special token does not have one id for both languages.
+    /// If a file is missing or malformed, or the two vocabularies give a special token different ids.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let files = ["tokenizer_config.json", "vocab-src.json", "vocab-tgt.json", "merges.txt"];
         require(folder, &[&files])?;
@@ -104,17 +101,16 @@ impl FsmtTokenizer {
         Ok(ids)
     }
 
-    /// `text` in lower case, except for special tokens.
+    /// Returns `text` in lower case; special tokens stay unchanged.
     fn lower(&self, text: &str) -> String {
         let lower = |span| match span {
-            // Letter by letter: transformers ignores that a sigma at the end of a word has a form of its own.
+            // Character by character, because transformers ignores the final form of sigma.
             Span::Text(text) => text.chars().flat_map(char::to_lowercase).collect(),
             Span::Special(token) => token.text.clone(),
         };
         self.specials.spans(text).into_iter().map(lower).collect()
     }
 
-    /// Ids of the pieces of a text without special tokens.
     fn cut(&self, side: &Side, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
         for mut word in side.moses.tokenize(&side.moses.clean(text)) {

@@ -1,7 +1,7 @@
-//! Models of the Hugging Face hub, kept in its usual cache and so shared with other programs.
+//! Downloads models from the Hugging Face hub into its usual cache, which other programs share.
 //!
-//! Layout of the cache: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>. The server is not trusted:
-//! only names of a known form become paths, and known checksums are compared.
+//! Layout of the cache: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>. The server is not trusted: only names of a known
+//! form become paths, and known checksums are compared.
 mod cache;
 
 use std::fmt;
@@ -17,19 +17,18 @@ use crate::Error;
 use crate::progress::progress_bar;
 use crate::transfer::{Client, Fault};
 
-/// Marks a model of the hub where a folder is possible too.
+/// Prefix of a hub model's name in arguments that also accept a folder.
 pub const PREFIX: &str = "hub:";
 
 const CONFIGURATION: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
-/// Lists the files of weights that are split, and the tensors in each.
+/// Index of sharded weights: maps each tensor to its file.
 pub const INDEX: &str = "model.safetensors.index.json";
 
-/// Weights of an adapter, as PEFT names their file now and named it before.
+/// Adapter weights, under PEFT's current file name and its older one.
 pub const ADAPTER_WEIGHTS: [&str; 2] = ["adapter_model.safetensors", "adapter_model.bin"];
 
-/// Files that a model may have: settings for generating text, a template of chats, the preparation of images, and tokenisers in
-/// several formats.
+/// Files that a model may have: generation settings, chat template, image preprocessing, and tokenizers in several formats.
 pub const OPTIONAL: [&str; 19] = [
     "added_tokens.json",
     "chat_template.jinja",
@@ -54,47 +53,47 @@ pub const OPTIONAL: [&str; 19] = [
 
 const USUAL_ENDPOINT: &str = "https://huggingface.co";
 
-/// A model of the hub: `owner/name` or `owner/name@revision`.
+/// A model on the hub: `owner/name` or `owner/name@revision`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubModel {
     /// `owner/name`.
     pub repository: String,
-    /// Branch, tag or commit; `main` if not given.
+    /// Branch, tag or commit; `None` means `main`.
     pub revision: Option<String>,
 }
 
-/// Address of the hub, and folder of its cache.
+/// Address of the hub and location of its cache.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HubOptions {
-    /// The folder that holds `models--<owner>--<name>/`.
+    /// Folder that contains `models--<owner>--<name>/`.
     pub cache: PathBuf,
-    /// Address of the hub, if not the usual one.
+    /// Address of the hub; `None` means `https://huggingface.co`.
     pub endpoint: Option<String>,
-    /// Token for models that are not public; it is sent to the hub itself only.
+    /// Access token for private or gated models, sent only to the hub itself.
     pub token: Option<String>,
-    /// Uses only what is in the cache.
+    /// Uses only files in the cache.
     pub offline: bool,
 }
 
 /// A model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The folder with its files.
+    /// Folder with the model's files.
     pub folder: PathBuf,
-    /// The commit that the files are of.
+    /// Commit of the files.
     pub commit: String,
 }
 
 impl HubOptions {
-    /// Reads `HF_HOME`, which is `~/.cache/huggingface` if not given, `HF_ENDPOINT`, `HF_TOKEN` and
-    /// `HF_HUB_OFFLINE`. The token may also be in the file `token` of `HF_HOME`.
+    /// Reads `HF_HOME` (default: `~/.cache/huggingface`), `HF_ENDPOINT`, `HF_TOKEN` (default: the file `token` in `HF_HOME`) and
+    /// `HF_HUB_OFFLINE`.
     pub fn from_env() -> Self {
         Self::of(|name| std::env::var(name).ok())
     }
 
     fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
         let variable = |name| variable(name).filter(|value| !value.trim().is_empty());
-        // The values that mean yes to huggingface_hub.
+        // Values that huggingface_hub treats as true.
         let yes = |value: String| ["1", "ON", "YES", "TRUE"].contains(&value.to_uppercase().as_str());
         let usual = || std::env::home_dir().unwrap_or_default().join(".cache/huggingface");
         let home = variable("HF_HOME").map_or_else(usual, PathBuf::from);
@@ -122,7 +121,7 @@ impl FromStr for HubModel {
             None => (text, None),
         };
         let parts: Vec<&str> = repository.split('/').collect();
-        // Both become part of paths and addresses.
+        // Repository and revision become part of paths and addresses.
         let fits = parts.len() == 2
             && parts.iter().all(|part| is_name(part))
             && revision.is_none_or(|revision| revision.split('/').all(is_name));
@@ -147,24 +146,22 @@ impl fmt::Display for HubModel {
     }
 }
 
-/// A revision as the hub describes it.
+/// The hub's description of a revision.
 #[derive(serde::Deserialize)]
 struct Revision {
-    /// The commit.
     sha: String,
     siblings: Vec<Sibling>,
 }
 
-/// A file of a revision.
 #[derive(serde::Deserialize)]
 struct Sibling {
     #[serde(rename = "rfilename")]
     name: String,
     size: Option<u64>,
-    /// Git's name of the content.
+    /// Git blob id of the content.
     #[serde(rename = "blobId")]
     blob: Option<String>,
-    /// Large files only, whose content Git does not have.
+    /// Set for large files, whose content is stored outside Git.
     lfs: Option<Large>,
 }
 
@@ -174,14 +171,13 @@ struct Large {
 }
 
 impl HubModel {
-    /// Downloads to the cache: the configuration, the weights and those of the [`OPTIONAL`] files that there are. The
-    /// weights are `model.safetensors` or, for large models, an index and its shards.
+    /// Downloads configuration, weights and available [`OPTIONAL`] files to the cache. The weights are `model.safetensors` or, for large
+    /// models, an index with its shards.
     ///
-    /// Files in the cache are not downloaded again, but unless `options.offline` the hub is asked
-    /// for the commit of the revision.
+    /// Cached files are not downloaded again, but unless `options.offline` is set, the hub is asked for the revision's commit.
     ///
     /// # Errors
-    /// If the hub does not answer, has no such model or not all of its files, or the cache cannot be written.
+    /// If the hub does not answer, lacks the model or a required file, or the cache cannot be written.
     pub fn fetch(&self, options: &HubOptions, quiet: bool) -> Result<Fetched, Error> {
         let cache = Cache::new(&options.cache, &self.repository);
         if options.offline {
@@ -191,7 +187,7 @@ impl HubModel {
         let download = Download { model: self, cache, client, options, quiet };
         let Revision { sha, siblings } = download.ask()?;
         let names: Vec<&str> = siblings.iter().map(|file| file.name.as_str()).collect();
-        // Required files last, so that a snapshot that has them is complete; that matters offline.
+        // Required files come last, so that offline use can tell a complete snapshot by them.
         let required = required(&names).map_err(|reason| self.fault(reason))?;
         for name in OPTIONAL.into_iter().chain(required) {
             if let Some(file) = siblings.iter().find(|file| file.name == name) {
@@ -208,7 +204,6 @@ impl HubModel {
         self.revision.as_deref().unwrap_or("main")
     }
 
-    /// The model as the cache has it.
     fn find(&self, cache: &Cache, options: &HubOptions) -> Result<Fetched, Error> {
         // A revision that the cache does not know as a branch or tag may be a commit.
         let commit = cache.commit(self.revision())?.unwrap_or_else(|| self.revision().to_owned());
@@ -229,7 +224,7 @@ impl HubModel {
             Fault::Status(404) => {
                 self.fault(format!("the hub has no such model, or it has no revision `{}`", self.revision()))
             }
-            // Without a token, this is also the hub's answer for models that do not exist.
+            // Without a token, the hub also answers this for models that do not exist.
             Fault::Status(401 | 403) => self.fault(
                 "the hub has no such model, or HF_TOKEN must hold a token that may read it".to_owned(),
             ),
@@ -248,7 +243,6 @@ impl HubModel {
     }
 }
 
-/// A model on its way to the cache.
 struct Download<'a> {
     model: &'a HubModel,
     cache: Cache,
@@ -258,10 +252,10 @@ struct Download<'a> {
 }
 
 impl Download<'_> {
-    /// Asks the hub which commit the revision is, and which files with which contents it has.
+    /// Asks the hub for the revision's commit and files, with their content digests.
     fn ask(&self) -> Result<Revision, Error> {
         let (endpoint, repository) = (self.options.endpoint(), &self.model.repository);
-        // Otherwise the revision would end at the slash.
+        // Encoded, since the revision would otherwise end at the slash.
         let name = self.model.revision().replace('/', "%2F");
         let address = format!("{endpoint}/api/models/{repository}/revision/{name}?blobs=true");
         let text = self.client.text(&address).map_err(|fault| self.model.transfer_fault(fault))?;
@@ -273,7 +267,7 @@ impl Download<'_> {
         Ok(revision)
     }
 
-    /// Refuses what must not become a path.
+    /// Refuses a digest that is unsafe as part of a path.
     fn check_digest(&self, digest: &str, of: &str) -> Result<(), Error> {
         if cache::is_digest(digest) {
             return Ok(());
@@ -283,13 +277,13 @@ impl Download<'_> {
         Err(self.model.fault(reason))
     }
 
-    /// Downloads a file of `commit` unless the cache has it. By commit, since a branch may move between two files.
+    /// Downloads a file unless it is cached. Requests it by commit, since a branch may move between two files.
     fn bring(&self, commit: &str, file: &Sibling) -> Result<(), Error> {
         let name = &file.name;
         if self.cache.snapshot(commit).join(name).exists() {
             return Ok(());
         }
-        // The ETag of the content, which is its name in the cache.
+        // The content's ETag, which is its file name in the cache.
         let content = file.lfs.as_ref().map(|large| &large.sha256).or(file.blob.as_ref());
         let content = content.map_or("nothing", String::as_str);
         self.check_digest(content, &format!("the content of `{name}`"))?;
@@ -312,8 +306,7 @@ impl Download<'_> {
     }
 }
 
-/// The files that a model needs, of those that the hub has: the configuration, then the weights. If those are split, the
-/// index comes last.
+/// Returns the required files among `files`: the configuration, then the weights. The index of sharded weights comes last.
 fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
     let has = |name: &str| files.contains(&name);
     if let Some(adapter) = ADAPTER_WEIGHTS.iter().find(|name| has(name) && has("adapter_config.json")) {

@@ -1,10 +1,10 @@
-//! Tokens of decoder-only language models: byte-level BPE as in GPT-2 (Radford et al. 2019,
-//! <https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf>, Section 2.2)
-//! and its successors, BPE with bytes for rare letters as in Llama 2, and single characters as in nanoGPT.
+//! Tokenizers of decoder-only language models: byte-level BPE as in GPT-2 (Radford et al. 2019,
+//! <https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf>, Section 2.2) and its
+//! successors, BPE with byte fallback as in Llama 2, and single characters as in nanoGPT.
 //!
-//! Special tokens are not recognised in texts: `<|endoftext|>` in a document is encoded as its letters. Nothing is cut,
-//! filled up or put around a text; [`begin`](LanguageTokenizer::begin) and [`end`](LanguageTokenizer::end) say what a
-//! model expects there.
+//! Special tokens are not recognised in texts: `<|endoftext|>` in a document is encoded as characters. Texts are not truncated or padded
+//! and get no special tokens; [`begin`](LanguageTokenizer::begin) and [`end`](LanguageTokenizer::end) return those that a model expects
+//! around a document.
 mod characters;
 
 use std::collections::HashMap;
@@ -23,20 +23,20 @@ use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::check_rows;
 use crate::tokenizer::learn;
 
-/// Stands before and after documents, in GPT-2 as in what we train, where it has id 0.
+/// Special token before and after documents, in GPT-2 and in the models trained here, where it has id 0.
 pub const END_OF_TEXT: &str = "<|endoftext|>";
 
-/// Cuts the texts of a language model into tokens.
+/// Tokenizer of a language model.
 #[derive(Debug, Clone)]
 pub struct LanguageTokenizer {
     inner: Tokenizer,
-    /// Ids of the characters, if tokens are characters.
+    /// Ids of the characters; `None` if tokens are not characters.
     characters: Option<HashMap<char, u32>>,
     begin: Option<u32>,
     /// True if the folder's tokenizer puts `begin` before each text.
     adds_bos: bool,
     end: Option<u32>,
-    /// Symbols that `tokenizer.json` puts around texts; for other readers of the file.
+    /// Template of `tokenizer.json`, kept only to be saved for other readers of the file.
     post_processor: Option<PostProcessorWrapper>,
     vocabulary_size: usize,
     /// True if decoding joins punctuation to words.
@@ -46,8 +46,8 @@ pub struct LanguageTokenizer {
 }
 
 impl LanguageTokenizer {
-    /// Reads a Hugging Face folder: `tokenizer.json` or, without one, GPT-2's `vocab.json` and `merges.txt`; and the names
-    /// of the special tokens from `tokenizer_config.json` or the older `special_tokens_map.json`, if they are there.
+    /// Reads a Hugging Face folder: `tokenizer.json` or, without one, GPT-2's `vocab.json` and `merges.txt`. The optional
+    /// `tokenizer_config.json` or the older `special_tokens_map.json` names the special tokens.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         foreign::guarded(|| Self::read(folder), |reason| wrong(folder, reason))
     }
@@ -66,13 +66,13 @@ impl LanguageTokenizer {
         Self::new(inner, &stated).map_err(|reason| wrong(folder, reason))
     }
 
-    /// The same for a model with so many rows of embeddings: texts with tokens beyond them are refused.
+    /// Returns the tokenizer of a model with `rows` rows of embeddings; it refuses texts with token ids beyond them.
     pub fn for_rows(self, rows: i64) -> Self {
         Self { rows: Some(rows), ..self }
     }
 
-    /// Learns byte-level BPE as GPT-2 has it from `lines`, until the vocabulary has `vocabulary_size` entries or there is
-    /// nothing left to merge. Equal lines give equal tokenisers. [`END_OF_TEXT`] has id 0.
+    /// Trains GPT-2's byte-level BPE on `lines` until the vocabulary has `vocabulary_size` entries or no merges are left. Equal lines give
+    /// equal tokenizers. [`END_OF_TEXT`] has id 0.
     ///
     /// # Errors
     /// If the vocabulary has no room for the 256 bytes and the special token.
@@ -84,15 +84,15 @@ impl LanguageTokenizer {
         Ok(Self::new(inner, &Stated::default()).expect("the trainer adds the special token"))
     }
 
-    /// A token for each character that occurs in `texts`, by code point from id 1 on; [`END_OF_TEXT`] has id 0. As in
-    /// nanoGPT's `data/shakespeare_char/prepare.py`, which has no token between documents.
+    /// Makes a token of each character in `texts`, numbered from 1 by code point; [`END_OF_TEXT`] has id 0. Follows nanoGPT's
+    /// `data/shakespeare_char/prepare.py`, which has no special token.
     pub fn characters<S: AsRef<str>>(texts: impl Iterator<Item = S>) -> Self {
         let inner = characters::json(texts).parse().expect("a tokeniser of ours");
         Self::new(inner, &Stated::default()).expect("it has the special token")
     }
 
-    /// Writes a `tokenizer.json` to `path`, and a `tokenizer_config.json` beside it with the names of the special tokens,
-    /// so that transformers opens the folder too.
+    /// Writes a `tokenizer.json` to `path`, and a `tokenizer_config.json` with the special tokens to its folder, so that transformers can
+    /// load the folder.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let write =
             |path: &Path, json: &Value| fs::write(path, format!("{json:#}\n")).map_err(Error::writing(path));
@@ -100,11 +100,10 @@ impl LanguageTokenizer {
         write(&path.with_file_name("tokenizer_config.json"), &self.settings())
     }
 
-    /// Ids of the tokens of `text`, without special ones.
+    /// Returns the token ids of `text`, without special tokens.
     ///
     /// # Errors
-    /// If tokens are characters, and one of `text` is not among them, if the model has no row for a token, or if the
-    /// tokeniser fails.
+    /// If a character tokenizer lacks a character of `text`, the model has no row for a token, or the library's tokenizer fails.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
         if let Some(known) = &self.characters {
             let id = |character| {
@@ -125,7 +124,7 @@ impl LanguageTokenizer {
             .to_vec())
     }
 
-    /// The tokens of `text` with their places in it, without special ones.
+    /// Returns the tokens of `text` with their positions in it, without special tokens.
     pub fn encode_placed(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
         if self.characters.is_some() {
             let ids = self.encode(text)?.into_iter();
@@ -135,8 +134,8 @@ impl LanguageTokenizer {
         Ok(PlacedToken::of(&foreign::encode(&self.inner, self.rows, |inner| inner.encode(text, false))?))
     }
 
-    /// The text of `ids`. Special tokens are left out, and bytes that are not UTF-8 become U+FFFD. Punctuation is joined to words if
-    /// the folder sets `clean_up_tokenization_spaces`.
+    /// Decodes `ids`. Special tokens are left out, and invalid UTF-8 becomes U+FFFD. Joins punctuation to words if the folder sets
+    /// `clean_up_tokenization_spaces`.
     pub fn decode(&self, ids: &[u32]) -> Result<String, Error> {
         if let Some(&id) = ids.iter().find(|&&id| self.inner.id_to_token(id).is_none()) {
             let size = self.vocabulary_size;
@@ -147,30 +146,30 @@ impl LanguageTokenizer {
         Ok(if self.joins_punctuation { foreign::join_punctuation(&text) } else { text })
     }
 
-    /// The text of one token, of special ones too.
+    /// Returns the text of a token, which may be a special token.
     pub fn token(&self, id: u32) -> String {
         foreign::token(&self.inner, id)
     }
 
-    /// Id of the token before a document: the one that the folder says is put there, or else the token named `bos_token`,
-    /// or else [`end`](Self::end), as for GPT-2 and Qwen.
+    /// Returns the id of the special token before a document: the one that the folder's tokenizer adds, otherwise `bos_token`, otherwise
+    /// [`end`](Self::end), as for GPT-2 and Qwen.
     pub fn begin(&self) -> Option<u32> {
         self.begin
     }
 
-    /// Returns the BOS token if transformers puts it before each text, by the template of `tokenizer.json`, the class of the
-    /// tokenizer or `add_bos_token`; `None` for GPT-2, the Qwens and others.
+    /// Returns the BOS token if transformers puts it before each text because of the template of `tokenizer.json`, the tokenizer's class or
+    /// `add_bos_token`; `None` for GPT-2, Qwen and others.
     pub fn added_bos(&self) -> Option<u32> {
         self.begin.filter(|_| self.adds_bos)
     }
 
-    /// Id of the token after a document: the one named `eos_token`, or else the one that the folder says is put there, or
-    /// else [`END_OF_TEXT`].
+    /// Returns the id of the special token after a document: `eos_token`, otherwise the one that the folder's tokenizer adds, otherwise
+    /// [`END_OF_TEXT`].
     pub fn end(&self) -> Option<u32> {
         self.end
     }
 
-    /// Ids of the tokens that stand for text, which are not special; of those that the model has rows for.
+    /// Returns the ids of all tokens that are not special and for which the model has rows.
     pub fn of_text(&self) -> Vec<u32> {
         let added = self.inner.get_added_tokens_decoder();
         let is_of_text = |id: &u32| {
@@ -182,7 +181,7 @@ impl LanguageTokenizer {
         ids
     }
 
-    /// One more than the highest id, so the least number of rows that an embedding table needs.
+    /// Returns the highest id plus 1: the minimum number of rows of the embedding table.
     pub fn vocabulary_size(&self) -> usize {
         self.vocabulary_size
     }
@@ -208,7 +207,7 @@ impl LanguageTokenizer {
         })
     }
 
-    /// Finds the special tokens, and sets what `encode` and `decode` rely on. The error names a token that is missing.
+    /// Finds the special tokens and configures `encode` and `decode`. Fails if a named token is missing.
     fn new(mut inner: Tokenizer, stated: &Stated) -> Result<Self, String> {
         inner.with_padding(None);
         inner.with_truncation(None).expect("nothing is checked where nothing is cut");
@@ -248,7 +247,7 @@ impl LanguageTokenizer {
     }
 }
 
-/// Returns true if lists are GPT-2's. Those of Qwen and others look the same, but their texts are cut into words by other rules.
+/// Returns true if the vocabulary files are GPT-2's. Qwen's and others look alike, but their texts are split into words by other rules.
 fn is_of_gpt2(folder: &Path, stated: &Stated) -> Result<bool, Error> {
     let config: Value = read_if_there(&folder.join("config.json"))?;
     let class = stated.tokenizer_class.as_deref().or(config["model_type"].as_str());
@@ -259,7 +258,7 @@ fn id_of(inner: &Tokenizer, token: &str) -> Result<u32, String> {
     inner.token_to_id(token).ok_or_else(|| format!("it lacks `{}`", excerpt(token)))
 }
 
-/// A post-processor that puts this token before texts, as transformers makes one for `add_bos_token`.
+/// Returns the template for `add_bos_token` in transformers, which puts this token before texts.
 fn begins_with(token: &str, id: u32) -> Result<TemplateProcessing, String> {
     let pieces = |template: &str| -> Vec<String> {
         template.split(' ').map(|piece| piece.replace("begin", token)).collect()
@@ -272,7 +271,7 @@ fn begins_with(token: &str, id: u32) -> Result<TemplateProcessing, String> {
         .map_err(|error| excerpt(&error.to_string()))
 }
 
-/// The special tokens that are put before and behind a text.
+/// Returns the special tokens that the tokenizer adds before and after a text.
 fn around(inner: &Tokenizer) -> Result<[Option<u32>; 2], String> {
     let probe = if inner.get_post_processor().is_some() { "a" } else { "" };
     let encoding = inner.encode(probe, true).map_err(|error| excerpt(&error.to_string()))?;
@@ -282,7 +281,7 @@ fn around(inner: &Tokenizer) -> Result<[Option<u32>; 2], String> {
     Ok([special(tokens.first()), special(tokens.last())])
 }
 
-/// Lets the library leave these out when it decodes; those that a file calls special already keep their details.
+/// Marks tokens as special, so that decoding leaves them out; tokens that are already special keep their matching rules.
 fn mark_special(inner: &mut Tokenizer, tokens: Vec<AddedToken>) {
     let known = inner.get_added_tokens_decoder();
     let is_marked =

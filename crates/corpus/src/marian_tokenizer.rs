@@ -1,10 +1,10 @@
-//! Pieces of Marian translators as they come from the hub (opus-mt): `source.spm` and `target.spm` cut the text,
-//! `vocab.json` numbers the pieces of both languages, or `target_vocab.json` those of the target.
+//! Tokenizer of Marian translators from the hub (opus-mt): `source.spm` and `target.spm` split the text into pieces, and `vocab.json`
+//! numbers the pieces of both languages unless `target_vocab.json` numbers those of the target.
 //!
-//! After transformers' `MarianTokenizer`:
-//! <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/marian/tokenization_marian.py>.
-//! Like it, this one leaves punctuation as it is, and recognises special tokens in the text. A language code stands
-//! between `>>` and `<<` at the start of a text, as in transformers 5; version 4 also drops codes elsewhere.
+//! Follows transformers' `MarianTokenizer`:
+//! <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/marian/tokenization_marian.py>. Punctuation is not
+//! normalised, and special tokens in the text are recognised. As in transformers 5, a language code such as `>>fra<<` is recognised only at
+//! the start of a text; version 4 also removes codes elsewhere.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
@@ -17,21 +17,19 @@ use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::special_tokens::{SpecialToken, SpecialTokens};
 use crate::tokenizer::{END, PAD, UNKNOWN};
 
-/// Pieces of a source and a target language, with one numbering or two.
+/// SentencePiece tokenizer of a source and a target language, with a shared vocabulary or one each.
 pub struct MarianTokenizer {
     source: Side,
     target: Side,
-    /// Pieces of the target by number.
     pieces: HashMap<u32, String>,
     specials: SpecialTokens,
     joins_punctuation: bool,
 }
 
-/// A language.
 struct Side {
     model: Pieces,
     ids: BTreeMap<String, u32>,
-    /// Numbers of end, padding and unknown pieces.
+    /// Ids of the end, padding and unknown tokens.
     symbols: [u32; 3],
 }
 
@@ -48,7 +46,7 @@ impl Side {
         Ok(Self { model: Pieces::read(&folder.join(model))?, ids, symbols })
     }
 
-    /// A language code at the start, such as `>>fra<<`, is one piece.
+    /// Returns the ids of a text; a language code at its start, such as `>>fra<<`, is one token.
     fn cut(&self, text: &str) -> Result<Vec<u32>, Error> {
         let (code, text) = split_language_code(text);
         let pieces = code.into_iter().map(str::to_owned).chain(self.model.cut(text)?);
@@ -56,15 +54,15 @@ impl Side {
     }
 }
 
-/// A space as SentencePiece writes it.
+/// A space in SentencePiece's notation.
 const SPACE: &str = "\u{2581}";
 
 impl MarianTokenizer {
-    /// Reads `source.spm`, `target.spm` and `vocab.json` of a folder, its `tokenizer_config.json` if it has one, and
-    /// `target_vocab.json` if that says `separate_vocabs`.
+    /// Reads `source.spm`, `target.spm`, `vocab.json` and, if it exists, `tokenizer_config.json`; also `target_vocab.json` if
+    /// `separate_vocabs` is set.
     ///
     /// # Errors
-    /// If a file is missing or malformed, two pieces have one id, or a symbol has two.
+    /// If a file is missing or malformed, two pieces share an id, or a special token has different ids in the two vocabularies.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let settings: Settings = read_if_there(&folder.join("tokenizer_config.json"))?;
         let files = ["source.spm", "target.spm", "vocab.json", "target_vocab.json"];
@@ -138,7 +136,7 @@ impl fmt::Debug for MarianTokenizer {
     }
 }
 
-/// The language code that `text` begins with, and the rest of it.
+/// Splits off the language code at the start of `text`.
 fn split_language_code(text: &str) -> (Option<&str>, &str) {
     match text.find("<<") {
         Some(place) if text.starts_with(">>") => {
@@ -149,11 +147,10 @@ fn split_language_code(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// `tokenizer_config.json`
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Settings {
-    /// True if decoding joins punctuation to words. Older versions of transformers wrote this into folders.
+    /// True if decoding joins punctuation to words; written by older versions of transformers.
     clean_up_tokenization_spaces: bool,
     separate_vocabs: bool,
 }
@@ -172,7 +169,7 @@ mod tests {
         ids: Vec<u32>,
     }
 
-    /// Ids of some texts by transformers 5.23: `make_tiny_marian_tokenizer.py` beside the fixture.
+    /// Ids from transformers 5.23, written by `make_tiny_marian_tokenizer.py` next to the fixture.
     fn expected(list: &str) -> Vec<Example> {
         let json = fs::read_to_string(Path::new(FIXTURE).join("expected-tokenizer.json")).unwrap();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -214,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The target's pieces are numbered backwards, its symbols as before.
+    /// Numbers the target's pieces backwards but keeps the ids of its special tokens.
     #[test]
     fn each_side_may_have_a_vocabulary_of_its_own() {
         let one = fixture();

@@ -1,5 +1,5 @@
-//! Test sets of WMT and NIST in SGML and XML: segments with their documents, of the source and of each translator. Such files are refused
-//! where one segment per line is expected, since markup would be scored.
+//! SGML and XML test sets of WMT and NIST: segments and documents of the source and of each translator. Such files are refused where one
+//! segment per line is expected, since their markup would be scored as text.
 use std::path::Path;
 
 use quick_xml::escape::resolve_predefined_entity;
@@ -9,12 +9,12 @@ use words::excerpt;
 
 use crate::Error;
 
-/// Elements that test sets of WMT and NIST begin with.
+/// Elements at the start of WMT and NIST test sets.
 const ELEMENTS: [&str; 7] = ["srcset", "refset", "tstset", "mteval", "dataset", "doc", "seg"];
-/// Declarations that SGML and XML begin with.
+/// Declarations at the start of SGML and XML.
 const DECLARATIONS: [&str; 2] = ["?xml", "!doctype"];
 
-/// Returns the known markup that a line begins with, such as `<srcset`, or `None`.
+/// Returns the known markup at the start of a line, such as `<srcset`; `None` if the line starts with anything else.
 fn opening(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let tag = line.strip_prefix('<')?;
@@ -24,7 +24,7 @@ fn opening(line: &str) -> Option<&str> {
     ELEMENTS.iter().chain(&DECLARATIONS).any(is_known).then(|| &line[..=name.len()])
 }
 
-/// Returns the markup at the beginning of the first non-blank line, and the line's number; `None` if the file is plain text.
+/// Returns the markup at the start of the first non-blank line, and the line's number; `None` if the file is plain text.
 fn beginning(content: &str) -> Option<(&str, usize)> {
     let (line, number) = content.split('\n').zip(1..).find(|(line, _)| !line.trim().is_empty())?;
     Some((opening(line)?, number))
@@ -32,21 +32,21 @@ fn beginning(content: &str) -> Option<(&str, usize)> {
 
 /// The source of a test set, or one translator's references.
 pub(crate) struct Side {
-    /// `None` for the source; for references the translator, empty if the file does not name one.
+    /// The translator, empty if the file names none; `None` for the source.
     pub(crate) translator: Option<String>,
     pub(crate) segments: Vec<Segment>,
 }
 
 pub(crate) struct Segment {
-    /// Index of its document, counted from 0.
+    /// Index of the segment's document in the file, counted from 0.
     pub(crate) document: usize,
-    /// Names of its document and of the segment, by which sides are aligned.
+    /// Names of the document and the segment, by which sides are aligned.
     pub(crate) id: [String; 2],
-    /// Its text, with white space collapsed to single spaces.
+    /// Text, with white space collapsed to single spaces.
     pub(crate) text: String,
 }
 
-/// Returns the sides of a test set without system outputs; `None` if the file is plain text.
+/// Returns the source and the references of a test set, and skips system outputs; `None` if the file is plain text.
 pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Error> {
     if beginning(content).is_none() {
         return Ok(None);
@@ -86,7 +86,7 @@ pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Err
     }
 }
 
-/// Returns the character of an entity; an entity that XML does not define stays unchanged.
+/// Returns the character of an entity; entities that XML does not define stay unchanged.
 fn letter(name: &BytesRef<'_>) -> String {
     let by_number = name.resolve_char_ref().ok().flatten().map(String::from);
     by_number
@@ -94,15 +94,13 @@ fn letter(name: &BytesRef<'_>) -> String {
         .unwrap_or_else(|| format!("&{};", &**name))
 }
 
-/// State of the parser.
 #[derive(Default)]
 struct Found {
     sides: Vec<Side>,
-    /// Index of the current side; `None` within system outputs.
+    /// Index of the current side; `None` within system outputs and before the first side.
     side: Option<usize>,
     /// Number of documents so far, and name of the last one.
     documents: (usize, String),
-    /// Name and text of the current segment.
     open: Option<(String, String)>,
 }
 
@@ -132,7 +130,7 @@ impl Found {
         }
     }
 
-    /// Switches to the side of this translator, which may be new.
+    /// Switches to the side of this translator, adding it if it is new.
     fn turn_to(&mut self, translator: Option<String>) {
         let known = self.sides.iter().position(|side| side.translator == translator);
         self.side = Some(known.unwrap_or_else(|| {
@@ -162,7 +160,7 @@ impl Found {
     }
 }
 
-/// Refuses a file of one segment per line if its first non-blank line begins with markup.
+/// Refuses a file whose first non-blank line begins with markup.
 pub(crate) fn refuse(content: &str, path: &Path) -> Result<(), Error> {
     let Some((markup, number)) = beginning(content) else { return Ok(()) };
     let has = |element: &str| {

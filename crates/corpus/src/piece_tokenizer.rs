@@ -1,5 +1,4 @@
-//! Tokenisers of T5, BART, mBART, M2M100 and Pegasus, from `tokenizer.json`, with the symbols and language codes that these
-//! families put around sentences.
+//! Tokenizers of T5, BART, mBART, M2M100 and Pegasus, read from `tokenizer.json`, with their special tokens and language codes.
 use std::path::Path;
 
 use tokenizers::Tokenizer;
@@ -14,26 +13,26 @@ use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::tokenizer::{END, PAD};
 
-/// Symbols around sentences.
+/// Special tokens around a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// The end symbol behind.
+    /// `</s>` after the sentence.
     End,
-    /// `<s>` before and the end symbol behind.
+    /// `<s>` before and `</s>` after the sentence.
     BeginEnd,
-    /// The code of the language before and the end symbol behind; a translation begins with the code.
+    /// The language code before and `</s>` after the sentence; a translation begins with the code.
     CodeFirst,
-    /// The end symbol and the code of the language behind the source; the decoder starts from the code of the target.
+    /// `</s>` and the language code after the source; the decoder starts from the target's code.
     CodeLast,
 }
 
-/// Pieces of both languages with one numbering.
+/// Tokenizer of both languages, with a shared vocabulary.
 #[derive(Debug)]
 pub struct PieceTokenizer {
     inner: Tokenizer,
-    source: [Vec<u32>; 2], // before and behind
+    source: [Vec<u32>; 2], // before and after the sentence
     target: [Vec<u32>; 2],
-    /// The code of the target language, if the family has codes.
+    /// Language code of the target; `None` if the family has no codes.
     pub code: Option<u32>,
     end: u32,
     pad: u32,
@@ -42,10 +41,10 @@ pub struct PieceTokenizer {
 }
 
 impl PieceTokenizer {
-    /// Reads `tokenizer.json` of a folder, and `clean_up_tokenization_spaces` of its `tokenizer_config.json`; `languages` are the codes of source and target, as the tokeniser writes them.
+    /// Reads a folder's `tokenizer.json` and `tokenizer_config.json`. `languages` are the tokenizer's codes of source and target.
     ///
     /// # Errors
-    /// If the file is missing or malformed, or a code is missing, not wanted or unknown.
+    /// If a file is missing or malformed, or a language code is missing, unknown or given for a family without codes.
     pub fn load(folder: &Path, frame: Frame, languages: [Option<&str>; 2]) -> Result<Self, Error> {
         require(folder, &[WHOLE])?;
         let Some(mut inner) = read_whole(folder)? else { unreachable!("it is there") };
@@ -84,14 +83,14 @@ impl PieceTokenizer {
     }
 }
 
-/// The id of a language's code, with M2M100's underscores or without.
+/// Returns the id of a language code; M2M100 encloses codes in underscores.
 fn code(inner: &Tokenizer, name: &str, language: &str) -> Result<u32, String> {
     let found = inner.token_to_id(language).or_else(|| inner.token_to_id(&format!("__{language}__")));
     found
         .ok_or_else(|| format!("{name} is `{}`, which it does not know: {}", excerpt(language), known(inner)))
 }
 
-/// Some codes that there are.
+/// Lists some known codes for messages.
 fn known(inner: &Tokenizer) -> String {
     let added = inner.get_added_vocabulary().get_vocab();
     let mut codes: Vec<&String> = added.keys().filter(|token| token.contains('_')).collect();
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
     use serde_json::{Map, Value, json};
 
-    /// A folder with a tokenizer of whole words, of which some are added tokens.
+    /// Makes a folder with a word-level tokenizer; `added` are the indices of added tokens.
     fn folder(words: &[&str], added: &[usize], unknown: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let vocabulary: Map<String, Value> =
@@ -198,7 +197,7 @@ mod tests {
         assert!(load(Frame::End, both).unwrap_err().to_string().contains("has no codes"));
     }
 
-    /// `AutoTokenizer.from_pretrained(folder).decode(ids, skip_special_tokens=True)` of transformers 4.57.1, equal for the classes
+    /// Expected texts: `AutoTokenizer.from_pretrained(folder).decode(ids, skip_special_tokens=True)` of transformers 4.57.1, equal for
     /// `BartTokenizer`, `MBartTokenizer`, `PegasusTokenizer` and `T5Tokenizer`.
     #[test]
     fn decoding_joins_punctuation_if_the_folder_asks_for_it() {

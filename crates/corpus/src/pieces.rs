@@ -1,7 +1,7 @@
 //! SentencePiece models: Kudo and Richardson (2018), <https://aclanthology.org/D18-2012>.
 //!
-//! Reads BPE and unigram models and their normalisers, as in opus-mt. Refuses models with piece types that `sentencepiece_rust` treats
-//! differently from SentencePiece.
+//! Reads BPE and unigram models with their normalisers, as in opus-mt. Refuses piece types that `sentencepiece_rust` treats differently
+//! from SentencePiece.
 use std::path::Path;
 
 use sentencepiece_rust::{PieceType, SentencePieceProcessor, Vocab};
@@ -11,13 +11,11 @@ use crate::Error;
 use crate::foreign::{read, wrong};
 use crate::foreign_tokenizer::{guarded, not_encoded};
 
-/// A SentencePiece model.
 pub(crate) struct Pieces {
     model: SentencePieceProcessor,
 }
 
 impl Pieces {
-    /// Reads a `.spm` file.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let bytes = read(path)?;
         let parse = || Self::parse(&bytes).map_err(|reason| wrong(path, reason));
@@ -30,7 +28,7 @@ impl Pieces {
         Ok(Self { model })
     }
 
-    /// Normalises `text` and cuts it into pieces; text unknown to the model stays unchanged.
+    /// Normalises `text` and splits it into pieces; text unknown to the model stays unchanged.
     pub(crate) fn cut(&self, text: &str) -> Result<Vec<String>, Error> {
         if text.is_empty() {
             return Ok(Vec::new()); // even if the model adds a prefix to texts
@@ -39,7 +37,7 @@ impl Pieces {
     }
 }
 
-/// Checks that every piece is of a type that the crate treats as SentencePiece does.
+/// Checks that the crate treats every piece's type as SentencePiece does.
 fn check_pieces(vocabulary: &Vocab) -> Result<(), String> {
     if vocabulary.byte_fallback {
         return Err("byte fallback is not supported".into());
@@ -65,7 +63,7 @@ mod tests {
 
     const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/sentencepiece");
 
-    /// Pieces from Python's sentencepiece, by the `make.py` of the models.
+    /// Pieces from Python's sentencepiece, written by the `make.py` of the models.
     #[derive(serde::Deserialize)]
     struct Expected {
         lines: Vec<String>,

@@ -1,4 +1,4 @@
-//! Rows of data sets: of text, in tables or JSON, and of Parquet and Arrow.
+//! Rows of data sets in text tables, JSON, Parquet and Arrow.
 mod columnar;
 mod json;
 mod record;
@@ -14,64 +14,64 @@ use crate::Error;
 use crate::compressed::{self, Content};
 use crate::foreign::listed;
 
-/// Kind of rows in a file.
+/// Format of a file of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowKind {
-    /// A table whose cells are separated by tabs.
+    /// A table with tab-separated cells.
     Tsv,
-    /// A table whose cells are separated by commas.
+    /// A table with comma-separated cells.
     Csv,
-    /// A JSON object a line, or all in a list.
+    /// JSON objects, one per line or all in one list.
     Jsonl,
     /// A Parquet file.
     Parquet,
-    /// An Arrow IPC file or stream, Feather, or a folder of `save_to_disk`.
+    /// An Arrow IPC file or stream, Feather, or a folder written by `save_to_disk`.
     Arrow,
 }
 
 impl RowKind {
-    /// True if fields may be lists.
+    /// Returns true if fields may be lists.
     pub(crate) fn has_lists(self) -> bool {
         !matches!(self, Self::Tsv | Self::Csv)
     }
 }
 
-/// Treatment of rows at fault: those with missing, empty or surplus cells, or values of another kind.
+/// Treatment of bad rows: those with missing, empty or surplus cells, or values of the wrong type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BadRowRule {
-    /// The first of them is an error.
+    /// Fail at the first bad row.
     #[default]
     Refuse,
-    /// They are left out and counted.
+    /// Skip and count bad rows.
     Skip,
 }
 
-/// Rows at fault that were met, of all files of a split.
+/// Bad rows found in all files of a split.
 #[derive(Debug, Default)]
 pub struct BadRows {
     rule: BadRowRule,
-    /// Number of rows that were met, at fault or not.
+    /// Number of rows read, good or bad.
     pub rows: usize,
-    /// Number of rows that were left out.
+    /// Number of rows skipped.
     pub skipped: usize,
-    /// Fault of the first of them, with its file and line.
+    /// Fault of the first skipped row, with its file and line.
     pub first: Option<Error>,
 }
 
 impl BadRows {
-    /// None so far.
+    /// Starts with no rows read.
     pub fn new(rule: BadRowRule) -> Self {
         Self { rule, ..Self::default() }
     }
 
-    /// None so far, by the same rule.
+    /// Starts over with the current rule.
     pub(crate) fn again(&self) -> Self {
         Self::new(self.rule)
     }
 
-    /// The rows that are not left out.
+    /// Returns the good rows, and skips or refuses bad ones by the rule.
     pub(crate) fn sift_all<T>(
         &mut self,
         rows: impl Iterator<Item = Result<T, Error>>,
@@ -79,7 +79,7 @@ impl BadRows {
         let sift = |row| {
             self.rows += 1;
             match row {
-                // a file that cannot be read further is no row at fault
+                // only an invalid row can be skipped, not a file that cannot be read further
                 Err(fault @ Error::Invalid(_)) if self.rule == BadRowRule::Skip => {
                     self.skipped += 1;
                     self.first.get_or_insert(fault);
@@ -98,12 +98,12 @@ impl BadRows {
 pub enum Column {
     /// By number, counted from 1.
     Number(usize),
-    /// By its name in the header, or the name of a JSON field.
+    /// By name: of a table's header or of a JSON field.
     Name(String),
 }
 
 impl Column {
-    /// The name of its cell in a [`Record`].
+    /// Returns the name of the column's cell in a [`Record`].
     pub(crate) fn key(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -121,14 +121,14 @@ impl fmt::Display for Column {
     }
 }
 
-/// Layout of rows, as the formats of data sets describe it.
+/// Layout of rows, as set in the formats of data sets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) kind: RowKind,
-    /// True if the first row names the columns; true if not given.
+    /// True if the first row names the columns; defaults to true.
     pub(crate) header: Option<bool>,
-    /// True if cells may stand in quotation marks; if not given, only in CSV. The TSV files of GLUE use them as plain
-    /// characters, often an odd number in a row.
+    /// True if cells may be quoted; by default only in CSV. GLUE's TSV files contain quotation marks as plain characters, often an odd
+    /// number in a row.
     pub(crate) quoting: Option<bool>,
 }
 
@@ -145,7 +145,7 @@ impl Layout {
         self.quoting.unwrap_or(self.kind == RowKind::Csv)
     }
 
-    /// A contradiction between this and the columns that are asked for.
+    /// Returns the contradiction between the layout and the requested columns; `None` if they agree.
     pub(crate) fn fault<'a>(self, mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
         if !self.is_table() && (self.header.is_some() || self.quoting.is_some()) {
             return Some("`header` and `quoting` are for `tsv` and `csv`".to_owned());
@@ -162,13 +162,13 @@ impl Layout {
         })
     }
 
-    /// Number of cells in the first row of a table; `None` if there is none.
+    /// Returns the number of cells in a table's first row; `None` if the table is empty.
     pub(crate) fn width(self, text: &str) -> Option<usize> {
         Rows::new(text, self).next().map(|row| row.cells.len())
     }
 
-    /// Reads the rows of a file, with these columns unless it is JSON, all if they are none, and the faults of others. Parquet and Arrow are
-    /// read as what they are, whatever the kind; `path` is for messages about text.
+    /// Reads the rows of a file, with an error for each bad one. Returns only `columns`, unless they are empty or the file is JSON. Parquet
+    /// and Arrow are detected by content, regardless of the kind; `path` is for messages about text.
     pub(crate) fn read(
         self,
         source: &Source,
@@ -187,7 +187,6 @@ impl Layout {
         })
     }
 
-    /// Reads the rows of a table of text.
     pub(crate) fn cells(
         self,
         text: &str,
@@ -204,7 +203,6 @@ impl Layout {
         let columns = if columns.is_empty() { &all } else { columns };
         let places = columns.iter().map(|column| place(column, &header)).collect::<Result<Vec<_>, _>>();
         let places = places.map_err(|reason| Error::Invalid(format!("`{}` {reason}", path.display())))?;
-        // A row that is shorter or longer than the header has its texts in the wrong columns.
         let least = places.iter().max().map_or(0, |place| place + 1);
         let (mut records, mut last) = (Vec::new(), 1);
         for Row { line, cells } in rows.by_ref() {
@@ -222,21 +220,20 @@ impl Layout {
     }
 }
 
-/// A file of rows.
 pub(crate) enum Source {
     Text(String),
-    /// Parquet or Arrow, which is read as rows are needed.
+    /// Parquet or Arrow, whose rows are read on demand.
     Columns(Content),
 }
 
 impl Source {
-    /// Reads a file of text; opens one of columns.
+    /// Reads a text file, or checks that a file is Parquet or Arrow.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let content = Content::of(path)?;
         if content.is_columnar() { Ok(Self::Columns(content)) } else { read_text(path).map(Self::Text) }
     }
 
-    /// The text; columns are refused.
+    /// Returns the text; refuses Parquet and Arrow.
     pub(crate) fn into_text(self, path: &Path) -> Result<String, Error> {
         match self {
             Self::Text(text) => Ok(text),
@@ -245,12 +242,12 @@ impl Source {
     }
 }
 
-/// Reads a file of UTF-8, plain, gzip or zstd, and leaves out a byte-order mark.
+/// Reads UTF-8 from a plain, gzip or zstd file, without the byte-order mark.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     text(compressed::read(path)?, path)
 }
 
-/// The same of the content of a file, decompressed; `path` is for messages.
+/// Decodes decompressed UTF-8, without the byte-order mark; `path` is for messages.
 pub(crate) fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -266,14 +263,13 @@ fn line_breaks(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte == b'\n').count()
 }
 
-/// A row of a table.
 struct Row {
-    /// Its first line, counted from 1.
+    /// The row's first line, counted from 1.
     line: usize,
     cells: Vec<String>,
 }
 
-/// The place of a column, counted from 0. The error says what the table has instead.
+/// Returns the index of a column, counted from 0. Fails if the header does not name it exactly once; the error lists the header's names.
 fn place(column: &Column, header: &[String]) -> Result<usize, String> {
     let found: Vec<usize> = match column {
         Column::Number(number) if !header.is_empty() && *number > header.len() => Vec::new(),
@@ -289,7 +285,7 @@ fn place(column: &Column, header: &[String]) -> Result<usize, String> {
     }
 }
 
-/// Fault of a row of `found` cells, in a table whose header has `header` of them, 0 if there is none.
+/// Returns the fault of a row. If it is shorter or longer than the header, its texts are in the wrong columns. `header` is 0 without one.
 fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<String> {
     let count = match found {
         1 => "1 column".to_owned(),
@@ -306,12 +302,11 @@ fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<S
     Some(fault + if layout.is_quoting() { hint } else { "" })
 }
 
-/// The rows of a table, each with the number of its line, counted from 1.
 struct Rows<'a> {
     text: &'a str,
     reader: csv::Reader<&'a [u8]>,
     record: csv::StringRecord,
-    /// Bytes of `text` whose line breaks are in `lines` already.
+    /// Bytes of `text` whose line breaks are already counted in `lines`.
     counted: usize,
     lines: usize,
 }
@@ -328,17 +323,16 @@ impl<'a> Rows<'a> {
         Self { text, reader, record: csv::StringRecord::new(), counted: 0, lines: 0 }
     }
 
-    /// Returns true if the last record runs to the end of the file because of a quotation mark that is never closed: the reader
-    /// takes all that follows for one cell, without a word.
+    /// Returns true if the last record runs to the end of the file because a quotation mark is never closed. The reader silently takes the
+    /// rest of the file for one cell.
     fn ends_within_quotes(&self) -> bool {
         let record = &self.text[self.counted..];
         record.trim_end().contains('\n') && record.matches('"').count() % 2 == 1
     }
 
-    /// The line of the record that was just read.
     fn line(&mut self) -> usize {
         let start = self.record.position().map_or(0, csv::Position::byte) as usize;
-        // The reader skips blank lines, but says that the record starts before them.
+        // The reader skips blank lines, but reports that the record starts before them.
         let text = &self.text.as_bytes()[start..];
         let start = start + text.iter().take_while(|&&byte| byte == b'\n').count();
         self.lines += line_breaks(&self.text.as_bytes()[self.counted..start]);

@@ -1,4 +1,4 @@
-//! The interface that all tokenisers of translators share.
+//! Interface of all translators' tokenizers.
 use std::fmt::Debug;
 
 use words::excerpt;
@@ -6,41 +6,38 @@ use words::excerpt;
 use crate::Error;
 use crate::placed::PlacedToken;
 
-/// Turns source and target sentences into ids, and ids of the target back into text.
+/// Encodes source and target sentences, and decodes target sentences.
 pub trait SentenceTokenizer: Debug + Send + Sync {
-    /// Ids of a source sentence, the end symbol last.
+    /// Returns the ids of a source sentence, including the final end token.
     fn encode(&self, text: &str) -> Result<Vec<u32>, Error>;
 
-    /// The same tokens with their places in the text; `None` if the tokeniser does not know these.
+    /// Like [`encode`](Self::encode), with positions in the text; `None` if the tokenizer does not track positions.
     fn encode_placed(&self, _text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
         Ok(None)
     }
 
-    /// Symbols of the vocabulary one of which a source begins with, such as `>>fra<<` where a model has several targets.
+    /// Returns the language codes that a source may start with, such as `>>fra<<`, for models with several target languages.
     fn openings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Ids of a target sentence, the end symbol last.
+    /// Returns the ids of a target sentence, including the final end token.
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error>;
 
-    /// The text of target `ids`; special tokens and ids outside the vocabulary are left out.
+    /// Decodes target `ids`; special tokens and ids outside the vocabulary are left out.
     fn decode(&self, ids: &[u32]) -> String;
 
-    /// The text of a token of the source or of the target, of special ones too.
+    /// Returns the text of a source or target token, which may be a special token.
     fn token(&self, id: u32, is_source: bool) -> String;
 
-    /// Id of the end symbol.
+    /// Returns the id of the end token.
     fn end(&self) -> u32;
 
-    /// Id of the padding symbol.
+    /// Returns the id of the padding token.
     fn pad(&self) -> u32;
 }
 
-/// Refuses tokens beyond the `rows` of a model's embeddings, if their number is known; `token` gives the text of one.
-///
-/// # Errors
-/// If there is one; the message names it.
+/// Checks that the model's embedding table, of `rows` rows if known, has one for each token; `token` returns a token's text for messages.
 pub fn check_rows(
     ids: &[u32],
     rows: Option<i64>,

@@ -250,7 +250,7 @@ mod tests {
             (with("/model/dropout", json!(0.1)), "its model leaves out merges at random: `dropout` is 0.1"),
             (with("/model/type", json!("Unigram")), ""),
             (with("/decoder", json!({"type": "Fuse"})), ""),
-            // The library cuts merges at this length, also within a letter.
+            // The library slices merges at this byte length, even within a character, and panics.
             (with("/model/continuing_subword_prefix", json!("#".repeat(29))), "its parser fails: "),
         ] {
             let error = in_file(&json).unwrap_err();

@@ -200,6 +200,7 @@ fn json_is_read_as_python_writes_it() {
         (r#"[{"t": "a", "l": 0}, {"t": "b", "l": null}]"#, "row 2: field `l` is missing (null or NaN)"),
         ("[{\"t\": \"a\", \"l\": 0}, 7]", "row 2: a number instead of a JSON object"),
         ("[{\"t\": \"a\"", "line 1: not valid JSON (EOF"),
+        (" [\n{\"t\": \"a\",\n\"l\"", "line 3: not valid JSON (EOF"),
         (
             "[\n {\n  \"t\": \"a\",\n  \"l\": 0\n },\n {\n  \"t\": \"b",
             "line 7: not valid JSON (EOF while parsing a string at column 9)",

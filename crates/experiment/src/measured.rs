@@ -138,9 +138,9 @@ impl<R: TestedRow> MeasuredRows<R> {
         sets: Vec<RowSet<R>>,
     ) -> Result<(), Error> {
         let _unbroken = Unbroken::begin()?;
-        let intact = (!self.bases.contains_key(base)).then(HeadSet::none);
+        let full = (!self.bases.contains_key(base)).then(HeadSet::none);
         let masked: Vec<HeadSet> =
-            intact.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
+            full.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
         let mut sets = sets.into_iter();
         let mut each = |_, evaluation: Evaluation| {
             if !self.bases.contains_key(base) {

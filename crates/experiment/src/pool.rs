@@ -33,7 +33,7 @@ impl StepArgs {
     }
 
     /// Returns a pool for each `--attention`.
-    pub fn pools(&self, layout: &HeadLayout, together: MaskingUnits) -> Result<Vec<Pool>, Error> {
+    pub fn pools(&self, layout: &HeadLayout, units: MaskingUnits) -> Result<Vec<Pool>, Error> {
         let &Self { step_percent, keep_at_least, .. } = self;
         if has_duplicates(&self.attention) {
             return Err(Error::input("a type is given twice in --attention"));
@@ -44,16 +44,16 @@ impl StepArgs {
                 "--keep-at-least {keep_at_least} leaves nothing to mask: layers have {most} heads"
             )));
         }
-        if !keep_at_least.is_multiple_of(together.unit_in_layer()) {
+        if !keep_at_least.is_multiple_of(units.unit_in_layer()) {
             return Err(Error::input(format!(
                 "--keep-at-least {keep_at_least} is no number of whole groups of {} heads",
-                together.unit()
+                units.unit()
             )));
         }
         let step_percent = step_percent.unwrap_or(if layout.types().count() == 1 { 5 } else { 10 });
         let pool = |selection: &Selection| {
             let (scope, heads) = (selection.scope(layout), selection.heads(layout)?);
-            Ok(Pool { scope, heads, keep_at_least, step_percent, together })
+            Ok(Pool { scope, heads, keep_at_least, step_percent, units })
         };
         self.attention.iter().map(pool).collect()
     }
@@ -71,14 +71,14 @@ pub struct Pool {
     /// Heads masked at each step, in percent, 1 to 100.
     pub step_percent: u64,
     /// Rule for masking heads together.
-    pub together: MaskingUnits,
+    pub units: MaskingUnits,
 }
 
 impl Pool {
     /// Returns the number of masked heads at each step: 0, then ⌈heads · step · percent / 100⌉, up to all that may be masked. Heads that
     /// are masked together round each number up. For steps of 10% this is Section 4.2's `ceil(total * i / 10)`.
     pub fn counts(&self) -> Vec<usize> {
-        let (most, at_once) = (self.most(), self.together.at_once(&self.heads));
+        let (most, at_once) = (self.most(), self.units.at_once(&self.heads));
         let total = self.heads.len() as u64;
         let mut counts = vec![0];
         for step in 1.. {
@@ -125,12 +125,12 @@ impl Pool {
     /// Returns the pool's heads by increasing score, those to be masked first in front.
     pub fn order(&self, scores: &HeadScores) -> Vec<HeadId> {
         let own = scores.iter().filter(|(id, _)| self.heads.contains(id)).collect();
-        self.together.arrange(&own)
+        self.units.arrange(&own)
     }
 
     /// Returns the number of heads that may be masked, a multiple of the number masked at once.
     fn most(&self) -> usize {
-        let at_once = self.together.at_once(&self.heads);
+        let at_once = self.units.at_once(&self.heads);
         let all: usize = self.layers().values().map(|heads| heads.saturating_sub(self.keep_at_least)).sum();
         all / at_once * at_once
     }
@@ -156,7 +156,7 @@ impl Pool {
     /// Extends `masked` by the first heads of `order` that may be masked, until there are `count`.
     pub fn extend(&self, masked: &HeadSet, order: &[HeadId], count: usize) -> HeadSet {
         let mut masked = masked.clone();
-        for unit in order.chunks(self.together.unit()) {
+        for unit in order.chunks(self.units.unit()) {
             if masked.len() >= count {
                 break;
             }
@@ -177,8 +177,8 @@ mod tests {
     fn pool(layers: usize, heads: usize, keep_at_least: usize, step_percent: u64) -> Pool {
         let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
         let heads = (0..layers).flat_map(|layer| (0..heads).map(move |head| id(layer, head))).collect();
-        let together = MaskingUnits::SINGLE_HEADS;
-        Pool { scope: Scope::All, heads, keep_at_least, step_percent, together }
+        let units = MaskingUnits::SINGLE_HEADS;
+        Pool { scope: Scope::All, heads, keep_at_least, step_percent, units }
     }
 
     /// ⌈144 i / 10⌉, for BERT base in the paper. 2 layers of 6 heads keep 2 each: 8 can be masked, and steps of 25% are 3, 6, 9, 12.

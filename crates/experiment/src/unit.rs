@@ -25,7 +25,7 @@ pub struct MaskingUnits {
     /// Masks equal numbers of units in all layers, and of heads in all groups.
     uniform: bool,
     /// Layers share weights, and a unit is one head in all of them.
-    turns: bool,
+    shares_layers: bool,
 }
 
 /// Units among which masking is kept even: a layer's units, or a group's heads.
@@ -33,7 +33,7 @@ type MaskingStratum = (Attention, usize, usize);
 
 impl MaskingUnits {
     /// Each head alone.
-    pub const SINGLE_HEADS: Self = Self { unit: 1, group: 1, uniform: false, turns: false };
+    pub const SINGLE_HEADS: Self = Self { unit: 1, group: 1, uniform: false, shares_layers: false };
 
     /// Returns the rule for a model.
     ///
@@ -45,15 +45,18 @@ impl MaskingUnits {
         }
         let layers = layout.types().map(|(_, shape)| shape.layers).max().unwrap_or(1);
         if layout.is_one_layer() && unit == Unit::Group {
-            return Ok(Self { unit: layers, turns: true, ..Self::SINGLE_HEADS });
+            return Ok(Self { unit: layers, shares_layers: true, ..Self::SINGLE_HEADS });
         }
         let groups: BTreeSet<usize> =
             layout.types().map(|(_, shape)| shape.heads / shape.key_value_heads).collect();
         let removed = layout.removed().len();
         match groups.first() {
-            Some(&group) if groups.len() == 1 && removed == 0 => {
-                Ok(Self { unit: if unit == Unit::Group { group } else { 1 }, group, uniform, turns: false })
-            }
+            Some(&group) if groups.len() == 1 && removed == 0 => Ok(Self {
+                unit: if unit == Unit::Group { group } else { 1 },
+                group,
+                uniform,
+                shares_layers: false,
+            }),
             _ => Err(Error::input(format!(
                 "--unit group and --uniform need groups of one size throughout the model, and {removed} heads of this one \
                  have been removed"
@@ -68,30 +71,30 @@ impl MaskingUnits {
 
     /// Returns the number of heads per unit in one layer.
     pub fn unit_in_layer(self) -> usize {
-        if self.turns { 1 } else { self.unit }
+        if self.shares_layers { 1 } else { self.unit }
     }
 
     /// Returns the smallest number of heads that can be masked at once.
     pub fn at_once(self, heads: &[HeadId]) -> usize {
-        let lanes: BTreeSet<MaskingStratum> = heads.iter().map(|&id| self.lane(id)).collect();
-        self.unit * if self.uniform { lanes.len() } else { 1 }
+        let strata: BTreeSet<MaskingStratum> = heads.iter().map(|&id| self.stratum(id)).collect();
+        self.unit * if self.uniform { strata.len() } else { 1 }
     }
 
     /// Returns the heads unit by unit, those to be masked first in front. A unit's score is the sum of its heads' scores.
     pub fn arrange(self, scores: &HeadScores) -> Vec<HeadId> {
         let mut units: BTreeMap<(MaskingStratum, usize), ScoredUnit> = BTreeMap::new();
         for (id, score) in scores.iter() {
-            let unit = units.entry((self.lane(id), id.head_index() / self.unit_in_layer())).or_default();
+            let unit = units.entry((self.stratum(id), id.head_index() / self.unit_in_layer())).or_default();
             unit.score += score;
             unit.heads.push(id);
         }
         let mut units: Vec<(MaskingStratum, ScoredUnit)> =
-            units.into_iter().map(|((lane, _), unit)| (lane, unit)).collect();
+            units.into_iter().map(|((stratum, _), unit)| (stratum, unit)).collect();
         units.sort_by(|(_, one), (_, other)| one.score.total_cmp(&other.score)); // stable
         if self.uniform {
             let mut seen: BTreeMap<MaskingStratum, usize> = BTreeMap::new();
-            for (lane, unit) in &mut units {
-                let before = seen.entry(*lane).or_default();
+            for (stratum, unit) in &mut units {
+                let before = seen.entry(*stratum).or_default();
                 unit.turn = *before;
                 *before += 1;
             }
@@ -100,8 +103,8 @@ impl MaskingUnits {
         units.into_iter().flat_map(|(_, unit)| unit.heads).collect()
     }
 
-    fn lane(self, id: HeadId) -> MaskingStratum {
-        if self.turns {
+    fn stratum(self, id: HeadId) -> MaskingStratum {
+        if self.shares_layers {
             return (id.attention(), 0, 0);
         }
         let group = if self.unit == 1 { id.head_index() / self.group } else { 0 };
@@ -114,7 +117,7 @@ impl MaskingUnits {
 struct ScoredUnit {
     score: f64,
     heads: Vec<HeadId>,
-    /// Number of units of its lane that are masked before it.
+    /// Number of units of its stratum that are masked before it.
     turn: usize,
 }
 
@@ -134,10 +137,10 @@ mod tests {
     }
 
     fn arranged(unit: Unit, uniform: bool) -> (String, usize) {
-        let together = MaskingUnits::of(&layout(), unit, uniform).unwrap();
-        let order = together.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
+        let units = MaskingUnits::of(&layout(), unit, uniform).unwrap();
+        let order = units.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
         let names = order.iter().map(|id| format!("{}{}", id.layer_number(), id.head_number()));
-        (names.collect::<Vec<_>>().join(" "), together.at_once(&layout().heads()))
+        (names.collect::<Vec<_>>().join(" "), units.at_once(&layout().heads()))
     }
 
     /// The groups sum to 9, 6.5, 2 and 14. A uniform order has the lower head of each of the four groups, then the others.
@@ -156,12 +159,12 @@ mod tests {
     /// Sums over both layers: 8, 3, 8 and 12.5.
     #[test]
     fn a_head_of_a_shared_layer_goes_from_all_turns() {
-        let together = MaskingUnits::of(&layout().of_one_layer(), Unit::Group, false).unwrap();
-        let order = together.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
+        let units = MaskingUnits::of(&layout().of_one_layer(), Unit::Group, false).unwrap();
+        let order = units.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
         let names: Vec<String> = order.iter().map(ToString::to_string).collect();
         let heads =
             ["self:1:2", "self:2:2", "self:1:1", "self:2:1", "self:1:3", "self:2:3", "self:1:4", "self:2:4"];
-        assert_eq!((names, together.at_once(&layout().heads())), (heads.map(str::to_owned).to_vec(), 2));
+        assert_eq!((names, units.at_once(&layout().heads())), (heads.map(str::to_owned).to_vec(), 2));
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub struct Block<T> {
     /// Sliding attention window, in keys: the last ones in a decoder, half of them on each side in an encoder.
     pub window: Option<i64>,
     /// Rotary positions; `None` if the block has none.
-    pub turning: Option<RotaryConfig>,
+    pub rotary: Option<RotaryConfig>,
 }
 
 impl<T> Block<T> {
@@ -162,7 +162,7 @@ impl<T> Block<T> {
             feed_forward_input: FeedForwardInput::AfterAttention,
             residual: None,
             window: None,
-            turning: None,
+            rotary: None,
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] families::Error),
 
-    /// An invalid tokeniser.
+    /// An invalid tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] corpus::Error),
 

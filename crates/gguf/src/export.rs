@@ -26,7 +26,7 @@ pub struct Exported {
     pub architecture: &'static str,
     /// Query heads and key-value heads of each layer, including heads of zeros.
     pub heads: Vec<(usize, usize)>,
-    /// False if llama.cpp has no tokeniser of the folder's kind, so that it accepts token ids only.
+    /// False if llama.cpp has no tokenizer of the folder's kind, so that it accepts token ids only.
     pub has_tokenizer: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Export of a folder's tokeniser as fields of a GGUF file, the inverse of `tokenizer`.
+//! Export of a folder's tokenizer as fields of a GGUF file, the inverse of `tokenizer`.
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::config::read_json;
 use crate::pretokenizers::{Rule, blanks, kind, prefix};
 
-/// Returns the GGUF fields for a folder's tokeniser; `None` if llama.cpp has no tokeniser of its kind. Fails if the tokeniser has more
+/// Returns the GGUF fields for a folder's tokenizer; `None` if llama.cpp has no tokenizer of its kind. Fails if the tokenizer has more
 /// tokens than the model has rows, `config.vocab_size`.
 pub(crate) fn of_tokenizer(
     folder: &Path,

@@ -23,7 +23,7 @@ use crate::tokenizer;
 /// f32 or rounded to `bf16`.
 ///
 /// # Errors
-/// If the file is truncated or its architecture, data type or tokeniser is unsupported; or if the folder exists or cannot be written.
+/// If the file is truncated or its architecture, data type or tokenizer is unsupported; or if the folder exists or cannot be written.
 pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
     if folder.exists() {
         let shown = folder.display();
@@ -177,20 +177,20 @@ struct Expected {
     name: String,
     shape: Vec<usize>,
     /// Number of heads, if their rows must be reordered.
-    turning: Option<usize>,
+    heads_to_reorder: Option<usize>,
     is_norm: bool,
 }
 
 fn expected(config: &LanguageConfig, kind: &Architecture) -> BTreeMap<String, Expected> {
     let tensor = |(place, ending, name, shape): (Place, String, String, Vec<usize>)| {
-        let turning = match place.part {
+        let heads_to_reorder = match place.part {
             "attn_q" => Some(config.num_attention_heads),
             "attn_k" => Some(config.key_value_heads()),
             _ => None,
         };
-        let turning = turning.filter(|_| kind.turns_neighbours);
+        let heads_to_reorder = heads_to_reorder.filter(|_| kind.turns_neighbours);
         let is_norm = place.part.ends_with("norm");
-        (place.tensor(&ending), Expected { name, shape, turning, is_norm })
+        (place.tensor(&ending), Expected { name, shape, heads_to_reorder, is_norm })
     };
     tensors(config).into_iter().map(tensor).collect()
 }
@@ -207,7 +207,7 @@ fn weights(
         return Err(Error::of(&file.path, format!("no `{}` has a tensor `{}`", kind.name, excerpt(name))));
     }
     let mut weights = BTreeMap::new();
-    for (from, Expected { name, shape, turning, is_norm }) in all {
+    for (from, Expected { name, shape, heads_to_reorder, is_norm }) in all {
         // In Llama either all attention maps have a bias or none has.
         let is_zero = from.ends_with(".bias") && !file.content.tensor_infos.contains_key(&from);
         let tensor = if is_zero { None } else { Some(file.tensor(&from)?) };
@@ -219,7 +219,7 @@ fn weights(
             ));
         }
         let added = if is_norm { kind.added_to_norms } else { 0.0 };
-        weights.insert(name, Stored { tensor, shape, turning, added, precision });
+        weights.insert(name, Stored { tensor, shape, heads_to_reorder, added, precision });
     }
     Ok(weights)
 }
@@ -242,7 +242,7 @@ struct Stored {
     /// `None` for zeros.
     tensor: Option<QTensor>,
     shape: Vec<usize>,
-    turning: Option<usize>,
+    heads_to_reorder: Option<usize>,
     /// Offset of the weights in the file.
     added: f64,
     precision: DType,
@@ -255,7 +255,7 @@ impl Stored {
             None => Tensor::zeros(&*self.shape, DType::F32, &Device::Cpu)?,
         };
         let tensor = if self.added == 0.0 { tensor } else { (tensor - self.added)? };
-        self.turning
+        self.heads_to_reorder
             .map_or(Ok(tensor.clone()), |heads| split_rotary(&tensor, heads))?
             .to_dtype(self.precision)
     }

@@ -73,7 +73,7 @@ pub(crate) fn prefix() -> Value {
     json!({"type": "Prepend", "prepend": "▁"})
 }
 
-/// Summarises a pre-tokeniser's steps; `None` if a step occurs in no rule.
+/// Summarises a pre-tokenizer's steps; `None` if a step occurs in no rule.
 fn steps(pre_tokenizer: &Value) -> Option<Vec<String>> {
     match pre_tokenizer["type"].as_str()? {
         "Sequence" => {

@@ -1,4 +1,4 @@
-//! Import of a GGUF file's tokeniser as `tokenizer.json`.
+//! Import of a GGUF file's tokenizer as `tokenizer.json`.
 //!
 //! GGUF's `gpt2` is byte-level BPE, with the name of a pre-tokenisation rule. Its `llama` is SentencePiece BPE with byte fallback, with a
 //! score for each piece instead of a list of merges.
@@ -12,7 +12,7 @@ use crate::file::{GgufFile, whole};
 use crate::names::Architecture;
 use crate::pretokenizers::{self, RULES, Rule, byte_level, kind};
 
-/// A tokeniser in the form of a Hugging Face folder.
+/// A tokenizer in the form of a Hugging Face folder.
 pub(crate) struct Tokens {
     pub(crate) count: usize,
     pub(crate) begin: Option<u32>,

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const ROWS: usize = 400;
 
-/// A Llama of 2 layers, 4 heads of width 8 in 2 groups, with the tokeniser `name`; `cut` lists removed heads by layer.
+/// A Llama of 2 layers, 4 heads of width 8 in 2 groups, with the tokenizer `name`; `cut` lists removed heads by layer.
 fn folder(at: &Path, name: &str, cut: [&[usize]; 2], entries: &Value) -> PathBuf {
     let language = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tests/fixtures/language");
     fs::create_dir_all(at).unwrap();
@@ -130,7 +130,7 @@ fn layers_with_other_heads_make_the_architecture_deci() {
     assert_eq!(export("equal", [&[0, 3], &[1, 2]]).architecture, "llama");
 }
 
-/// The imported tokenisers give the ids of llama.cpp (`fixtures/make_ids.py`).
+/// The imported tokenizers give the ids of llama.cpp (`fixtures/make_ids.py`).
 #[test]
 fn tokenisers_come_back_with_the_ids_of_llama_cpp() {
     let known: BTreeMap<String, Value> = serde_json::from_str(include_str!("fixtures/ids.json")).unwrap();
@@ -156,7 +156,7 @@ fn tokenisers_come_back_with_the_ids_of_llama_cpp() {
     }
 }
 
-/// Steps that llama.cpp lacks, in otherwise supported tokenisers, would give other ids there.
+/// Steps that llama.cpp lacks, in otherwise supported tokenizers, would give other ids there.
 #[test]
 fn tokenisers_that_do_more_than_llama_cpp_are_left_out() {
     let temporary = TempDir::new().unwrap();

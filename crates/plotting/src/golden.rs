@@ -111,6 +111,21 @@ fn without_head(page: &str) -> String {
     page[page.find("## ").unwrap()..].to_owned()
 }
 
+/// Column names are in the template, rows are written by Rust.
+#[test]
+fn tables_of_the_summary_have_equal_numbers_of_cells_and_explanations_of_at_most_forty_words() {
+    let page = summary_page();
+    let bars = |line: &str| line.replace(r"\|", "").matches('|').count();
+    for (line, next) in page.lines().zip(page.lines().skip(1)) {
+        let is_table = line.starts_with('|') && next.starts_with('|');
+        assert!(!is_table || bars(line) == bars(next), "{line}\n{next}");
+    }
+    let explained: Vec<&str> = page.lines().filter(|line| line.starts_with("How to read it: ")).collect();
+    assert_eq!(explained.len(), page.lines().filter(|line| line.starts_with("## ")).count());
+    let long = explained.iter().find(|line| line.split_whitespace().count() > 40);
+    assert_eq!(long, None);
+}
+
 /// A results folder may have any name, which appears in the list of unchecked files.
 #[test]
 fn names_of_folders_show_as_themselves_in_the_summary() {

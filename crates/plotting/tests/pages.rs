@@ -125,15 +125,18 @@ fn sweep(subject: &str) -> Vec<Row> {
     if subject.contains('/') { rows(subject) } else { rows(&format!("{subject}/ablate-one")) }
 }
 
-/// Returns the rows whose columns have these values, such as `masked=39`; heads are named by `head=self:2:2`.
+/// Returns the rows whose columns have these values, such as `masked=39` or `epoch=last`; heads are named by `head=self:2:2`.
 fn matching(file: &str, conditions: &[&str]) -> Vec<Row> {
+    let all = rows(file);
+    let last = all.last().map(|row| row.0.clone()).unwrap_or_default();
     let holds = |row: &Row, condition: &str| match condition.split_once('=').unwrap() {
         ("head", name) => row.head() == name,
         ("removal", name) => row.text("removal") == name.replace('-', " "),
+        (column, "last") => row.text(column) == last[column],
         (column, value) => row.text(column) == value,
     };
     let is_it = |row: &Row| conditions.iter().all(|condition| holds(row, condition));
-    rows(file).into_iter().filter(is_it).collect()
+    all.into_iter().filter(is_it).collect()
 }
 
 fn find(file: &str, conditions: &[&str]) -> Row {

@@ -212,7 +212,7 @@ mod tests {
         let untested = [row(0, 0.0, None), row(1, -0.1, None), row(2, -0.1, Some(-0.5))];
         assert_eq!(last(DISPENSABLE, &untested), Some(0));
         assert_eq!(last(DISPENSABLE, &[]), None);
-        assert_eq!(last(DISPENSABLE, &steps[1..2]), None, "a climb begins at the intact model");
+        assert_eq!(last(DISPENSABLE, &steps[1..2]), None, "a climb begins at the full model");
         let mut gap = [row(0, 0.0, None), row(2, -0.1, Some(-0.5))];
         assert_eq!(last(DISPENSABLE, &gap), Some(0));
         gap[1].search_score = Some(49.0);

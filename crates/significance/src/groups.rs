@@ -115,14 +115,14 @@ mod tests {
             let of = |group: usize| (0..sizes[group]).map(move |n| n >= spoilt[group] && n < base[group]);
             outcomes(&(0..3).flat_map(of).collect::<Vec<_>>())
         };
-        let intact = [20, 15, 2];
+        let full = [20, 15, 2];
         let variant = |head: usize| match head {
-            2 => right([16, 12, 0], intact),
-            3 => right([2, 2, 1], intact),
+            2 => right([16, 12, 0], full),
+            3 => right([2, 2, 1], full),
             7 => right([0, 1, 0], [20, 15, 12]),
-            _ => right([0; 3], intact),
+            _ => right([0; 3], full),
         };
-        groups(&named(&sizes), &right([0; 3], intact), &(1..=8).map(variant).collect::<Vec<_>>()).unwrap()
+        groups(&named(&sizes), &right([0; 3], full), &(1..=8).map(variant).collect::<Vec<_>>()).unwrap()
     }
 
     /// 16 of 20 are lost, none gained: mid-p = 1 / 2^16, times 24 as the smallest of 24. 12 lost are second, 10 gained third.

@@ -249,9 +249,9 @@ fn test_one_family<R: TestedRow>(
 ) -> Result<(), Error> {
     let is_whole = whole.is_some_and(|whole| whole == 0 || whole == rows.len());
     let (base_segments, variants) = segments_of(&rows, store, base)?;
-    let (tested, intact): (Vec<usize>, Vec<usize>) =
+    let (tested, full): (Vec<usize>, Vec<usize>) =
         (0..rows.len()).partition(|&place| !rows[place].is_full_model());
-    for place in intact {
+    for place in full {
         let untested = Comparison::untested(base_segments.score()?, variants[place].score()?);
         record(rows[place], &untested, false)?;
     }

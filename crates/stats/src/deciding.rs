@@ -347,6 +347,7 @@ fn pseudo_values(base: &Counted, variant: &Variant, places: &[usize]) -> Vec<f64
 mod tests {
     use super::*;
     use crate::assert_close;
+    use crate::bleu::BleuStatistics;
     use crate::classification::Outcome;
     use crate::nats::NatsStatistics;
     use crate::proportion::tango;
@@ -458,6 +459,26 @@ mod tests {
         // once all segments are measured, predictions do not count
         let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500, 2_000]));
         assert_close(helped.low, alone.low, 0.05);
+    }
+
+    /// The pseudo-values of BLEU average to the difference of the scores, up to a bias of order 1/n.
+    #[test]
+    fn pseudo_values_average_to_the_difference() {
+        let bleu = |lost: fn(u32) -> u32| {
+            let segment = |place: u32| {
+                let (length, lost) = (9 + place % 5, lost(place));
+                BleuStatistics::new(length, length, std::array::from_fn(|n| length - lost - n as u32))
+            };
+            Segments::Bleu((0..90).map(segment).collect())
+        };
+        let (base, variant, order) = (bleu(|_| 1), bleu(|place| 1 + place % 3), sampling_order(90, 3));
+        let looked = looked([&base, &variant], &order, &[89]);
+        let found = looked.estimate(Spending::Pocock, TESTING, 1.0).unwrap().comparison;
+        let delta = variant.score().unwrap() - base.score().unwrap();
+        assert!((found.delta - delta).abs() < 0.5, "{} instead of {delta}", found.delta);
+        let plain = test_family(&base, &[&variant], Testing { resamples: 2_000, ..TESTING }, 1.0).unwrap()[0];
+        let [own, plain] = [found, plain].map(|one| one.interval.map(|ends| ends.high - ends.low).unwrap());
+        assert!(own > 0.9 * plain && own < 1.4 * plain, "{own} instead of {plain}");
     }
 
     /// Twelve texts of five segments with equal costs within each text have the interval of 12 numbers.

@@ -42,15 +42,16 @@ pub struct Comparison {
     pub variant: f64,
     /// `variant` minus `base`; [`MetricName::direction`](crate::MetricName::direction) tells which sign is a loss.
     pub delta: f64,
-    /// 95% interval of `delta`; `None` if it was not tested, or with too few resamples. Accuracies have [`tango`]'s interval. Nats and
-    /// other means have Student's t (`ClusteredMean`) with at least five segments of which at least 20 or half change. All others have
-    /// percentiles of the bootstrap; if fewer than 20 segments change, these are too narrow and are widened: neither end is closer to
-    /// `delta` than without any change, which is about as far as the segments that may change elsewhere can move the score.
+    /// 95% interval of `delta`; `None` if it was not tested, or with too few resamples. Outcomes of 0 and 1, such as accuracies, have
+    /// [`tango`]'s interval. Nats and other means have Student's t (`ClusteredMean`) with at least five segments of which at least 20 or
+    /// half change. All others have percentiles of the bootstrap; if fewer than 20 segments change, these are too narrow and are widened:
+    /// neither end is closer to `delta` than without any change, which is about as far as the segments that may change elsewhere can move
+    /// the score.
     pub interval: Option<Interval>,
-    /// Interval that holds for all variants of the family at once: [`simultaneous`], or [`simultaneous_tango`] for accuracies.
+    /// Interval that holds for all variants of the family at once: [`simultaneous`] or, for outcomes of 0 and 1, [`simultaneous_tango`].
     pub simultaneous: Option<Interval>,
-    /// Two-sided p-value of `delta`, 0 to 1: by swaps ([`crate::swaps`]) or, for accuracies, [`t_test::paired`]; `None` if it was not
-    /// tested, or with fewer than [`LEAST_SEGMENTS`].
+    /// Two-sided p-value of `delta`, 0 to 1: by swaps ([`crate::swaps`]), for accuracies [`t_test::paired`], and for means of 0 and 1
+    /// [`mcnemar::exact`]; `None` if it was not tested, or with fewer than [`LEAST_SEGMENTS`].
     pub p_value: Option<f64>,
     /// The bootstrap's two-sided p-value, [`Resampled::p_value`].
     pub p_bootstrap: Option<f64>,
@@ -63,7 +64,7 @@ pub struct Comparison {
     pub p_benjamini_hochberg: Option<f64>,
     /// Two-sided p-value of [`t_test::unpaired`]; only for accuracies.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided p-value of [`mcnemar::mid_p`]; only for accuracies.
+    /// Two-sided p-value of [`mcnemar::mid_p`]; only for outcomes of 0 and 1.
     pub p_mcnemar: Option<f64>,
     /// Probability, 0 to 1, that a variant without any cost that changes equally many segments is shown to be dispensable; `None` if not
     /// tested. [`test_family`] knows no margin and leaves it out.

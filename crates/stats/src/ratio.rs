@@ -131,6 +131,18 @@ mod tests {
         assert_eq!(found[0].margin_interval().map(|interval| interval.low), Some(0.0));
     }
 
+    /// 400 segments with one trial each, half of them hits: the standard deviation of the share is sqrt(0.25 / 400) = 0.025.
+    #[test]
+    fn the_interval_is_as_wide_as_chance_makes_it() {
+        let hits: Vec<(f64, f64)> = (0..400).map(|place| (f64::from(place % 2), 1.0)).collect();
+        let none = segments(&[(0.0, 1.0); 400]);
+        let interval = resampled_shares(&none, &[segments(&hits)], 4_000, 1).unwrap()[0].interval().unwrap();
+        for (end, expected) in [(interval.low, 0.5 - 1.96 * 0.025), (interval.high, 0.5 + 1.96 * 0.025)] {
+            // steps of 1/400; percentiles of 4,000 resamples have an error of about 0.001
+            assert!((end - expected).abs() < 0.006, "{end} {expected}");
+        }
+    }
+
     /// One segment has two trials, both hits, the others none: a resample has a share of 1 or none, never 0. Among 2 segments (1/2)² of the
     /// resamples miss it, among 10 (9/10)^10.
     #[test]

@@ -261,7 +261,7 @@ struct Pair<'a> {
     moves: Vec<Move>,
     /// Column of each number in `moves`; `None` if the number never differs.
     columns: Vec<Option<usize>>,
-    lanes: SumLayout,
+    layout: SumLayout,
     observed: f64,
     /// Absolute difference minus a tolerance for rounding errors.
     threshold: f64,
@@ -303,7 +303,7 @@ impl<'a> Pair<'a> {
             .collect();
         let is_whole = units.iter().flat_map(|(_, difference)| difference).all(|one| one.fract() == 0.0);
         let most = kept.iter().map(|&number| of_number(number).map(f64::abs).sum()).fold(0.0, f64::max);
-        let lanes = match kept.len() {
+        let layout = match kept.len() {
             0..=4 if is_whole && most < f64::from(i32::MAX) => SumLayout::Whole4,
             5..=8 if is_whole && most < f64::from(i32::MAX) => SumLayout::Whole8,
             0..=1 => SumLayout::Decimal1,
@@ -321,7 +321,7 @@ impl<'a> Pair<'a> {
         let scores = [&base_sums, &variant_sums].map(|sums| base.score_of(sums));
         let observed = (scores[1] - scores[0]).abs();
         let threshold = observed - ROUNDING * scores[0].abs().max(scores[1].abs());
-        Self { base, base_sums, variant_sums, moves, columns, lanes, observed, threshold }
+        Self { base, base_sums, variant_sums, moves, columns, layout, observed, threshold }
     }
 
     /// - `reached`: drawn swaps whose difference is at least the observed one
@@ -373,7 +373,7 @@ impl<'a> Pair<'a> {
 
     /// Returns the signed differences, variant minus base.
     fn signed_of(&self, moves: &[Move], bits: &Bits) -> Vec<f64> {
-        match self.lanes {
+        match self.layout {
             SumLayout::Whole4 => self.signed_in(sums::<i32, 4>(moves, bits)),
             SumLayout::Whole8 => self.signed_in(sums::<i32, 8>(moves, bits)),
             SumLayout::Decimal1 => self.signed_in(sums::<f64, 1>(moves, bits)),

@@ -118,6 +118,8 @@ fn effects_at_the_margin_are_decided_in_error_no_more_often_than_by_a_plain_test
                 (0..TRIALS).into_par_iter().map(|seed| verdict(&draw(seed), seed, rules)).collect();
             let share = |side| verdicts.iter().filter(|&&one| one == side).count() as f64 / TRIALS as f64;
             let (below, above) = (share(-1), share(1));
+            let (bounds, predicts) = (rules.0.name(), rules.1);
+            println!("{name}, {bounds}, predictions {predicts}: {below} below, {above} above the margin");
             assert!(below < MOST && above < MOST, "{name} {rules:?}: {below} below, {above} above");
         }
     }

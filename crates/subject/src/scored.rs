@@ -233,6 +233,7 @@ fn first_of_each(groups: &[usize], size: usize) -> Vec<usize> {
     }
     places
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

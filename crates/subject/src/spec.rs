@@ -105,21 +105,19 @@ macro_rules! section {
             /// Number of runs, each with its own seed; does not influence the weights of a run.
             #[serde(default = "crate::spec::one", skip_serializing)]
             pub replicates: std::num::NonZeroUsize,
-            /// Training epochs; with `blocks`, an epoch has `blocks.steps` updates.
+            /// Training epochs.
             pub epochs: usize,
             $($own)*
         }
 
         impl $name {
-            /// Returns the recipe with these settings; `betas`, `epsilon`: of Adam.
             pub(super) fn recipe(
                 &self,
                 (settings, curve): (serde_json::Value, String),
-                (betas, epsilon): ([f64; 2], f64),
+                (adam, clip_norm): (training::AdamSettings, f64),
                 keep: training::Keep,
             ) -> training::Recipe {
-                let Self { seed, epochs, clip_norm, weight_decay, .. } = *self;
-                let adam = training::AdamSettings { betas, epsilon, weight_decay };
+                let Self { seed, epochs, .. } = *self;
                 training::Recipe { settings, curve, seed, epochs, clip_norm, adam, keep }
             }
         }
@@ -165,8 +163,10 @@ pub(crate) fn check_fetched(paths: &[PathBuf], fetch: Option<&String>) -> Result
     }
 }
 
-/// Reason for expecting that a synthetic split exists.
-pub(crate) const KNOWN: &str = "splits are looked up before they are read";
+/// Returns the error for a split that does not exist.
+pub(crate) fn no_split(split: &str, known: Vec<String>) -> Error {
+    Error::NoSuchSplit { split: split.to_owned(), known }
+}
 
 /// Returns the error for a split whose file format is not given.
 pub(crate) fn no_format(split: &str) -> Error {

@@ -239,6 +239,7 @@ impl Subject {
         in_task!(&self.0, |own| own.say(text, tokens, masked, ablation))
     }
 }
+
 /// A split in batches, with a cache of results that later evaluations reuse.
 pub struct Evaluator<'a>(
     OfTask<
@@ -285,6 +286,7 @@ pub struct Pass<'a> {
     /// Computes all segments once; returns the number of multiply-adds, padding included. Fails if the model cannot read a segment.
     pub run: Box<dyn Fn() -> Result<u64, Error> + 'a>,
 }
+
 /// A score, with the data for significance tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {

@@ -8,6 +8,7 @@ use training::{Machine, or_full_memory};
 
 use crate::checkpoint::{Origin, Places};
 use crate::error::Error;
+use crate::spec::no_split;
 use crate::task::{ExamplesOf, Outline, Spec, Task};
 use crate::task_subject::TaskSubject;
 use crate::train::{Trained, train};
@@ -37,7 +38,7 @@ impl<T: Task> SubjectFile<T> {
     ) -> Result<(ExamplesOf<T>, usize), Error> {
         let Outline { splits: known, bad_rows, .. } = self.spec.outline();
         if !known.iter().any(|name| name == split) {
-            return Err(Error::NoSuchSplit { split: split.to_owned(), known });
+            return Err(no_split(split, known));
         }
         let mut bad = BadRows::new(bad_rows);
         let examples = self.spec.read(&machine.data, split, &mut bad)?;

@@ -92,7 +92,7 @@ pub(crate) struct Sizes {
     pub tokens: Vec<usize>,
     /// Tokens of each segment that determine its memory use while it is scored.
     pub in_memory: Vec<usize>,
-    /// Tokens of the text of each segment; for a question, of its longest choice.
+    /// Tokens of the text of each segment. For a question, of its longest choice: replacements of its head outputs must cover all choices.
     pub of_text: Vec<usize>,
 }
 
@@ -175,7 +175,8 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Returns the tokens of each encoded segment; texts that must stay in one batch are one segment.
     fn encoded_lengths(encoded: &Self::Encoded) -> Vec<usize>;
 
-    /// Returns the tokens of the text of each encoded segment: the source of a pair, the first choice of a question.
+    /// Returns the tokens of the text of each encoded segment, from which replacements for other segments are read: the source of a pair,
+    /// the first choice of a question.
     fn encoded_text_lengths(encoded: &Self::Encoded) -> Vec<usize> {
         Self::encoded_lengths(encoded)
     }

@@ -272,9 +272,9 @@ impl<T: Task> TaskSubject<T> {
             let both = Models::beside(self.models.exact.share()?, exact.share()?);
             let need = self.task.need(&both, Purpose::Measuring(&measures));
             let job = |both: &Models<T::Model>, batch: &[usize]| {
-                let (intact, lacking) = (&both.exact, both.quickest());
-                let examples = T::examples(intact, &encoded, batch)?;
-                Ok(lacking.moments(intact, &examples, (module, masked))?)
+                let (full, lacking) = (&both.exact, both.quickest());
+                let examples = T::examples(full, &encoded, batch)?;
+                Ok(lacking.moments(full, &examples, (module, masked))?)
             };
             let mut total: Option<Moments> = None;
             self.over_batches(&both, (&need, &lengths), "fitting kept heads", job, |_, found| {

@@ -1,4 +1,5 @@
-//! All tasks. A new one is a module with a [`Task`](crate::task::Task) that is [`Trained`], plus its name and variant here.
+//! All tasks: their names, the type [`OfTask`] with a variant for each, and the macros that match on it. A new task is a module with a
+//! [`Task`](crate::task::Task) that is [`Trained`], plus its entries in all items of this file before the tests.
 use std::io;
 use std::path::Path;
 

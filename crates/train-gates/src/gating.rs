@@ -170,7 +170,7 @@ impl GateExperiment<'_> {
         Ok(scores.with_context(|| format!("`{}` lacks heads", path.display()))?.ascending())
     }
 
-    /// Scores a further trained model, and adds its row unless it exists.
+    /// Scores a further trained model and adds its row, which must be due.
     fn measure(
         &self,
         choice: &Choice,

@@ -116,7 +116,7 @@ impl Dynamics<'_> {
             heads: layout.heads(),
             keep_at_least: 0,
             step_percent,
-            together: MaskingUnits::SINGLE_HEADS,
+            units: MaskingUnits::SINGLE_HEADS,
         };
         let mut counts = pool.counts();
         counts.pop();

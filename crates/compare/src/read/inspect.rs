@@ -10,7 +10,7 @@ use zip::ZipArchive;
 
 use super::fields::{cluster, named, number};
 use super::lm_eval::choose;
-use super::outcomes::{Outcomes, Sample, checksum};
+use super::outcomes::{Outcomes, Repeat, Sample, checksum};
 use crate::Error;
 use crate::args::Args;
 
@@ -155,7 +155,7 @@ fn sample(sampled: &Sampled, value: &Value, args: &Args) -> Result<Sample, Strin
         cluster(&fields, args.cluster.as_deref()).map_err(|fault| format!("document `{id}` has {fault}"))?;
     Ok(Sample {
         id,
-        repeat: Some(sampled.epoch.to_string()),
+        repeat: Some(Repeat::Epoch(sampled.epoch)),
         score,
         content: None,
         prompt: sampled.input,

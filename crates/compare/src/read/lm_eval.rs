@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, Lines, cluster, fields, named, number, root};
 use super::name;
-use super::outcomes::{Outcomes, Sample, checksum};
+use super::outcomes::{Outcomes, Repeat, Sample, checksum};
 use crate::Error;
 use crate::args::{Args, of_task};
 
@@ -106,7 +106,7 @@ fn sample(fields: &Fields, metric: &str, filter: String, args: &Args) -> Result<
     let cluster = cluster(fields, args.cluster.as_deref())?;
     Ok(Sample {
         id,
-        repeat: Some(filter),
+        repeat: Some(Repeat::Filter(filter)),
         score,
         content: hash("doc_hash"),
         prompt: hash("prompt_hash"),

@@ -18,7 +18,7 @@ pub(crate) use stored::file_and_row;
 pub(crate) use translations::Counted;
 
 use crate::Error;
-use crate::args::{Args, UNFIT_FOR_RESULTS, of_task};
+use crate::args::{Args, of_task};
 
 /// Measurements of all runs.
 pub(crate) enum Runs {
@@ -43,11 +43,8 @@ pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     }
     let stored = args.runs.iter().map(|run| stored::place(run).filter(|_| args.score.is_none()));
     if let Some(stored) = stored.collect::<Option<Vec<_>>>() {
-        if args.is_unfit_for_results() {
-            return Err(Error::of(
-                stored[0].0,
-                format!("a result file of headcount takes none of {UNFIT_FOR_RESULTS}"),
-            ));
+        if let Some(option) = args.unfit_for_results() {
+            return Err(Error::of(stored[0].0, format!("a result file of headcount takes no {option}")));
         }
         return Ok(Runs::Counted(stored::read(&stored)?));
     }

@@ -11,15 +11,26 @@ pub(crate) struct Outcomes {
     pub metric: String,
     pub documents: Vec<Document>,
     places: HashMap<String, usize>,
-    /// Index of the document and name, for each named sample.
-    repeats: HashSet<(usize, String)>,
+    /// Pairs of a document's place and a sample read for it.
+    repeats: HashSet<(usize, Repeat)>,
+}
+
+/// Name of a sample among several of a document.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Repeat {
+    /// Epoch of Inspect.
+    Epoch(u64),
+    /// Filter of lm-evaluation-harness; empty if the log does not name it.
+    Filter(String),
 }
 
 impl Outcomes {
-    /// Returns the filters of lm-evaluation-harness: sample names except numbers, which are Inspect's epochs.
     pub(crate) fn filters(&self) -> BTreeSet<&str> {
-        let names = self.repeats.iter().map(|(_, name)| name.as_str());
-        names.filter(|name| name.parse::<u64>().is_err()).collect()
+        let filters = self.repeats.iter().filter_map(|(_, repeat)| match repeat {
+            Repeat::Epoch(_) => None,
+            Repeat::Filter(filter) => Some(filter.as_str()),
+        });
+        filters.collect()
     }
 }
 
@@ -40,8 +51,8 @@ pub(crate) struct Document {
 /// One scored answer.
 pub(crate) struct Sample {
     pub id: String,
-    /// Name of the sample within the document: a filter or an epoch. `None` if samples are unnamed.
-    pub repeat: Option<String>,
+    /// `None` if samples are unnamed.
+    pub repeat: Option<Repeat>,
     pub score: f64,
     pub content: Option<u64>,
     pub prompt: Option<u64>,
@@ -68,10 +79,10 @@ impl Outcomes {
         }
         let place = *self.places.entry(sample.id.clone()).or_insert(self.documents.len());
         if let Some(repeat) = sample.repeat {
-            let named = match repeat.as_str() {
-                "" => String::new(),
-                epoch if epoch.parse::<u64>().is_ok() => format!(" in epoch {epoch}"),
-                filter => format!(" with `{}`", words::excerpt(filter)),
+            let named = match &repeat {
+                Repeat::Epoch(epoch) => format!(" in epoch {epoch}"),
+                Repeat::Filter(filter) if filter.is_empty() => String::new(),
+                Repeat::Filter(filter) => format!(" with `{}`", words::excerpt(filter)),
             };
             if !self.repeats.insert((place, repeat)) {
                 return Err(format!("document `{shown}` is there twice{named}: keep one of the two"));

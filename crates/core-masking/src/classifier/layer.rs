@@ -15,7 +15,7 @@ pub(crate) struct Layer {
 
 impl Layer {
     pub(super) fn new(block: Block, weights: &Weights) -> Self {
-        let rotary = block.turning.map(|turning| Rotary::new(turning, weights.options().1));
+        let rotary = block.rotary.map(|config| Rotary::new(config, weights.options().1));
         Self { block, rotary }
     }
 
@@ -45,8 +45,8 @@ impl Layer {
         gates: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        let turns = self.rotary.as_ref().map(|rotary| rotary.turns(0, x.size()[1], x.kind()));
-        let attending = self.block.attending(x, queries, turns.as_ref());
+        let angles = self.rotary.as_ref().map(|rotary| rotary.angles(0, x.size()[1], x.kind()));
+        let attending = self.block.attending(x, queries, angles.as_ref());
         let bias = self.block.attention.scored(
             &self.within_reach(bias),
             &attending.queries,

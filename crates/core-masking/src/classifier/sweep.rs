@@ -44,27 +44,27 @@ impl Classifier {
     /// Computes the [logits](Self::forward) of a batch under each variant.
     ///
     /// - `together`: nodes of the tree that are computed as rows of one batch, at least 1, which bounds the memory
-    /// - `trunk`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
+    /// - `prefix`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
     pub fn sweep(
         &self,
         batch: &Inputs,
         variants: &Variants,
         together: usize,
-        trunk: Option<PrefixCache>,
+        prefix: Option<PrefixCache>,
     ) -> (Vec<Tensor>, PrefixCache) {
-        let trunk = self.trunk(batch, self.top(variants), trunk);
+        let prefix = self.prefix(batch, self.top(variants), prefix);
         let texts = Texts { model: self, bias: batch.bias() };
         let walk = Walk::new(&texts, variants, Attention::SelfAttention, batch.size()[0], together);
         let last = self.layers.len() - 1;
         let mut found = Vec::new();
-        walk.ascend(trunk.layer..last, &trunk.x, &mut |x, nodes| {
+        walk.ascend(prefix.layer..last, &prefix.x, &mut |x, nodes| {
             let read = self.head.reads(x.size()[1]);
             let context = self.layers[last].last_context(x, read, &texts.bias_of(x)); // [nodes * batch, kept, read, d_head]
             for part in walk.children(last, &nodes).chunks(together) {
                 found.extend(self.classify(&walk, part, (&x.narrow(1, 0, read), &context), &texts));
             }
         });
-        (walk.by_variant(found), trunk)
+        (walk.by_variant(found), prefix)
     }
 
     /// Computes the last layer and the logits of its nodes, each given with the index of its parent node.
@@ -95,7 +95,7 @@ impl Classifier {
         variants.lowest.min(self.layers.len() - 1)
     }
 
-    fn trunk(&self, batch: &Inputs, top: usize, left: Option<PrefixCache>) -> PrefixCache {
+    fn prefix(&self, batch: &Inputs, top: usize, left: Option<PrefixCache>) -> PrefixCache {
         let open = self.open();
         let enter = || self.embed(batch, &ModelDropout::OFF);
         let pass = |layer: usize, x: &Tensor| self.layer(layer, x, batch, &open, &ModelDropout::OFF);

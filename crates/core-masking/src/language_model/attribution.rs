@@ -69,12 +69,12 @@ impl LanguageModel {
         let places = Tensor::arange(rows.size()[0], (Kind::Int64, device)) * count + places;
         let there = |x: &Tensor| x.flatten(0, 1).index_select(0, &places); // [contrasts, ..] of [contrasts, position, ..]
 
-        let (mut x, turns) = (self.embed(&ids, 0, &ModelDropout::OFF), self.turns(0, count));
+        let (mut x, angles) = (self.embed(&ids, 0, &ModelDropout::OFF), self.angles(0, count));
         let entering = there(&x);
         let mut passages: Vec<LayerValues> = Vec::new();
         for (number, layer) in self.layers.iter().enumerate() {
             let gate = gates.of(Attention::SelfAttention, number);
-            let context = self.context(number, &x, &turns, gates, &ModelDropout::OFF);
+            let context = self.context(number, &x, &angles, gates, &ModelDropout::OFF);
             let context = layer.attention.gated(context, gate); // [contrasts, kept, position, d_head]
             let merged = layer.attention.merge_open(&context);
             let attended = layer.attended(&there(&x), &there(&merged), &ModelDropout::OFF);

@@ -96,13 +96,13 @@ impl LanguageModel {
     /// `ids`: `[batch, position]`, after the cached positions; they join the cache
     fn step(&self, ids: &Tensor, cache: &mut Cache, gates: &Gates) -> Tensor {
         let (first, count) = (cache.used, ids.size()[1]);
-        let (turns, mut x) = (self.turns(first, count), self.embed(ids, first, &ModelDropout::OFF));
+        let (angles, mut x) = (self.angles(first, count), self.embed(ids, first, &ModelDropout::OFF));
         cache.used += count;
         let here = if count == 1 { gates.at(first) } else { None };
         let gates = here.as_ref().unwrap_or(gates);
         for (index, layer) in self.layers.iter().enumerate() {
             let gate = gates.of(Attention::SelfAttention, index);
-            let mut attending = layer.attending(&x, count, layer.turns(&turns));
+            let mut attending = layer.attending(&x, count, layer.angles(&angles));
             let all = cache.append(index, first, &attending.memory);
             // In the first pass each position sees earlier ones, later a single one sees all, within the layer's window.
             let bias = layer

@@ -53,9 +53,9 @@ impl GatedModel for LanguageModel {
         let LanguageParts { words, positions, blocks, norm, output } = config.parts(&mut &weights)?;
         let layers: Vec<Block> = blocks.into_iter().map(Block::from).collect();
         let mut rotary: Vec<(RotaryConfig, Rotary)> = Vec::new();
-        for turning in layers.iter().filter_map(|layer| layer.turning) {
-            if rotary.iter().all(|(known, _)| *known != turning) {
-                rotary.push((turning, Rotary::new(turning, words.device())));
+        for own in layers.iter().filter_map(|layer| layer.rotary) {
+            if rotary.iter().all(|(known, _)| *known != own) {
+                rotary.push((own, Rotary::new(own, words.device())));
             }
         }
         let table = output.unwrap_or_else(|| words.shallow_clone());
@@ -120,9 +120,9 @@ impl LanguageModel {
     /// Returns the normalised output of the last layer, `[batch, position, d_model]`, from ids `[batch, position]`.
     pub fn hidden(&self, ids: &Tensor, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         let (count, mut x) = (ids.size()[1], self.embed(ids, 0, dropout));
-        let turns = self.turns(0, count);
+        let angles = self.angles(0, count);
         for layer in 0..self.layers.len() {
-            x = self.layer(layer, &x, &turns, gates, dropout);
+            x = self.layer(layer, &x, &angles, gates, dropout);
         }
         self.normalised(&x)
     }
@@ -186,12 +186,12 @@ impl LanguageModel {
         &self,
         layer: usize,
         x: &Tensor,
-        turns: &[(RotaryConfig, RotaryAngles)],
+        angles: &[(RotaryConfig, RotaryAngles)],
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
         let (module, gate) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
-        let context = self.context(layer, x, turns, gates, dropout);
+        let context = self.context(layer, x, angles, gates, dropout);
         let attended = module.attended(x, &module.attention.merge(context, gate), dropout);
         module.fed(x, &gate.passing(x, attended), dropout)
     }
@@ -201,7 +201,7 @@ impl LanguageModel {
         &self,
         layer: usize,
         x: &Tensor,
-        turns: &[(RotaryConfig, RotaryAngles)],
+        angles: &[(RotaryConfig, RotaryAngles)],
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
@@ -216,7 +216,7 @@ impl LanguageModel {
             None => Visible::Past,
         };
         module.context(
-            module.attending(x, count, module.turns(turns)),
+            module.attending(x, count, module.angles(angles)),
             &visible,
             gates.of(Attention::SelfAttention, layer),
             dropout,
@@ -224,9 +224,9 @@ impl LanguageModel {
     }
 
     /// Returns the rotations at `count` positions from `first` on, for all layers.
-    fn turns(&self, first: i64, count: i64) -> Vec<(RotaryConfig, RotaryAngles)> {
+    fn angles(&self, first: i64, count: i64) -> Vec<(RotaryConfig, RotaryAngles)> {
         let kind = self.options().0;
-        self.rotary.iter().map(|(turning, rotary)| (*turning, rotary.turns(first, count, kind))).collect()
+        self.rotary.iter().map(|(config, rotary)| (*config, rotary.angles(first, count, kind))).collect()
     }
 
     /// Returns the bias of a causal mask or sliding window, 0 or `-inf`: `[1, 1, position, position]`.

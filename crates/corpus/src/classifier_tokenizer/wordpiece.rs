@@ -1,4 +1,4 @@
-//! Vocabularies of WordPiece that are learnt here.
+//! Training of WordPiece vocabularies.
 use std::collections::BTreeSet;
 
 use tokenizers::models::wordpiece::{WordPiece, WordPieceTrainer};
@@ -12,7 +12,6 @@ use super::settings::Settings;
 use crate::Error;
 use crate::tokenizer::check_size;
 
-/// The words of a line, before they are cut into pieces.
 pub(super) fn words(line: &str, settings: &Settings) -> Vec<String> {
     let mut normalized = NormalizedString::from(line);
     settings.normalizer().normalize(&mut normalized).expect("any text can be normalised");
@@ -22,11 +21,10 @@ pub(super) fn words(line: &str, settings: &Settings) -> Vec<String> {
     splits.into_iter().map(|(word, ..)| word.to_owned()).collect()
 }
 
-/// Learns a vocabulary: special tokens, letters at the start of words, letters inside words, then the most frequent
-/// merges.
+/// Trains a vocabulary: special tokens, letters at the start of words, letters inside words, then the most frequent merges.
 ///
-/// On its own, the library would number the letters inside words in the order of a hash table, which differs from run
-/// to run, and ties between merges go by number. So it gets all letters as if they were special tokens.
+/// All letters are passed as special tokens. Otherwise the library would number the letters inside words in hash order, which differs
+/// between runs, and break ties between merges by these numbers.
 pub(super) fn learn(
     words: &[String],
     vocabulary_size: usize,

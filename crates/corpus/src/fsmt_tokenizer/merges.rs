@@ -1,30 +1,29 @@
-//! `merges.txt`: which pieces of a word are joined; earlier lines go first.
+//! `merges.txt`: BPE merges in order of priority.
 //!
-//! This is not the BPE of `tokenizers`, which differs in two ways. It joins a pair of an earlier line as soon as one
-//! appears, even halfway through the occurrences of another pair; transformers' `FSMTTokenizer` joins all occurrences of
-//! a pair before it looks for the next. And it needs every piece in the vocabulary, but fairseq leaves out rare ones.
+//! Differs from the BPE of `tokenizers` in two ways. `tokenizers` applies a merge of higher priority as soon as its pair appears, even
+//! halfway through the occurrences of another pair; transformers' `FSMTTokenizer` first merges all occurrences of a pair. `tokenizers` also
+//! requires all subwords in the vocabulary, but fairseq leaves out rare ones.
 use std::collections::HashMap;
 
 use words::excerpt;
 
-/// The ending of the last piece of a word.
+/// Suffix of the last subword of a word.
 pub(super) const END_OF_WORD: &str = "</w>";
 
 pub(super) struct Merges {
-    /// The merges, by the piece that they make.
+    /// Merges by the subword that they produce.
     ranks: HashMap<String, Vec<Merge>>,
 }
 
 struct Merge {
-    /// Length of the left piece in bytes.
+    /// Length of the left subword in bytes.
     left: usize,
-    /// The line number; lower ones go first.
+    /// Line number; lower ranks are merged first.
     rank: usize,
 }
 
 impl Merges {
-    /// Reads two pieces per line. subword-nmt puts its version above them, fastBPE a number after each. The error says
-    /// what is wrong.
+    /// Parses two subwords per line, after subword-nmt's version line, if present, and followed by fastBPE's counts, if present.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut ranks: HashMap<String, Vec<Merge>> = HashMap::new();
         for (rank, line) in text.lines().enumerate() {
@@ -37,16 +36,16 @@ impl Merges {
                 return Err(format!("line {number}: `{line}` is not two pieces with a space between them"));
             };
             let merges = ranks.entry(format!("{left}{right}")).or_default();
-            merges.retain(|merge| merge.left != left.len()); // of equal lines the last one counts
+            merges.retain(|merge| merge.left != left.len()); // the last of duplicate lines counts
             merges.push(Merge { left: left.len(), rank });
         }
         Ok(Self { ranks })
     }
 
-    /// The pieces of a word. It ends with [`END_OF_WORD`], which stays part of the last piece.
+    /// Returns the subwords of `word`, which ends with [`END_OF_WORD`]; the suffix stays part of the last subword.
     pub(super) fn cut<'a>(&self, word: &'a str) -> impl Iterator<Item = &'a str> {
         let letters = word.strip_suffix(END_OF_WORD).unwrap_or(word);
-        // Where each piece begins, then where the last one ends.
+        // Start of each subword, then the end of the last one.
         let mut places: Vec<usize> =
             letters.char_indices().map(|(place, _)| place).chain([word.len()]).collect();
         while let Some(best) = places.windows(3).filter_map(|places| self.rank(word, places)).min() {
@@ -62,7 +61,7 @@ impl Merges {
         (1..places.len()).map(move |at| &word[places[at - 1]..places[at]])
     }
 
-    /// The rank of the merge of two adjacent pieces, given where they begin and end.
+    /// Returns the rank of merging two adjacent subwords; `places` are their starts and the end of the second.
     fn rank(&self, word: &str, places: &[usize]) -> Option<usize> {
         let &[first, second, end] = places else { return None };
         let merges = self.ranks.get(&word[first..end])?;

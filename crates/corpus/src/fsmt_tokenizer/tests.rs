@@ -10,7 +10,7 @@ struct Example {
     ids: Vec<u32>,
 }
 
-/// Ids of some texts by transformers 4.57: `make.py` beside the fixture.
+/// Ids from transformers 4.57, written by `make.py` next to the fixture.
 fn expected(list: &str, number: usize) -> Vec<Example> {
     let json = fs::read_to_string(Path::new(FIXTURE).join("expected.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -54,7 +54,7 @@ fn letters_become_small_and_punctuation_is_joined_where_the_folder_says_so() {
     }
 }
 
-/// As in transformers 4.57; `tokenizers` makes "abca", "bc", "x</w>" of the first word.
+/// As in transformers 4.57; the BPE of `tokenizers` splits the first word into "abca", "bc", "x</w>".
 #[test]
 fn all_occurrences_of_a_pair_are_merged_before_those_of_another() {
     let merges = "b c\nb c</w>\na b\nab c\nabc a\na bc\na bc</w>\n";

@@ -173,3 +173,12 @@ fn the_language_pair_stays_as_it_was_published() {
     let digest = format!("{:x}", Sha256::digest(text));
     assert_eq!(digest, "76047755714e30c1d1ed020d78e2ba8a7b475fc7b5deb1de554c7420af540bd6");
 }
+
+#[test]
+fn splits_share_no_sentence() {
+    let sizes = SplitSizes { train: 3_000, dev: 200, test: 300, shifted: 400 };
+    let Splits { train, dev, test, shifted } = demo_splits(sizes, 1);
+    let all = [train, dev, test, shifted];
+    assert_eq!(all.each_ref().map(Vec::len), [3_000, 200, 300, 400]);
+    assert_eq!(all.iter().flatten().map(|sample| &sample.source).collect::<HashSet<_>>().len(), 3_900);
+}

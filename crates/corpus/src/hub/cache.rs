@@ -1,5 +1,5 @@
-//! The cache of the Hugging Face hub on disk: contents are in `blobs/`, links to them in
-//! `snapshots/<commit>/`, and the commits of branches in `refs/`.
+//! Cache of the Hugging Face hub on disk: contents in `blobs/`, links to them in `snapshots/<commit>/`, and the commits of branches in
+//! `refs/`.
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,19 @@ use words::excerpt;
 use crate::Error;
 use crate::fetch::accept;
 
-/// The part of the cache that belongs to one model.
 pub(super) struct Cache {
     root: PathBuf,
     model: String,
 }
 
-/// The content of a file, under the hub's name for it. Other processes that want the same wait until this is dropped.
+/// Content of a file, named by its ETag. Locked until dropped: other processes that need it wait.
 pub(super) struct Blob {
     path: PathBuf,
     etag: String,
     _lock: File,
 }
 
-/// Tells digests, which name commits and contents and are safe to use in a path.
+/// Returns true for a digest of a commit or content, which is safe in a path.
 pub(super) fn is_digest(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -31,12 +30,11 @@ impl Cache {
         Self { root: root.to_owned(), model: format!("models--{}", repository.replace('/', "--")) }
     }
 
-    /// The folder with the files of a commit.
     pub(super) fn snapshot(&self, commit: &str) -> PathBuf {
         self.root.join(&self.model).join("snapshots").join(commit)
     }
 
-    /// The commit that a branch or tag stood for when it was last fetched.
+    /// Returns the commit of a branch or tag when it was last fetched; `None` if it never was.
     pub(super) fn commit(&self, revision: &str) -> Result<Option<String>, Error> {
         let path = self.reference(revision);
         let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
@@ -49,7 +47,6 @@ impl Cache {
         Err(Error::Invalid(format!("`{path}` {allowed} `{commit}`")))
     }
 
-    /// Records the commit that a branch or tag stands for.
     pub(super) fn remember(&self, revision: &str, commit: &str) -> Result<(), Error> {
         let _lock = self.lock("refs")?;
         Ok(durable::write(&self.reference(revision), commit)?)
@@ -59,14 +56,14 @@ impl Cache {
         self.root.join(&self.model).join("refs").join(revision)
     }
 
-    /// The content of this name. Waits while another process downloads it.
+    /// Locks the content `etag`; waits while another process downloads it.
     pub(super) fn blob(&self, etag: &str) -> Result<Blob, Error> {
         let path = self.root.join(&self.model).join("blobs").join(etag);
         make_folder_of(&path)?;
         Ok(Blob { path, etag: etag.to_owned(), _lock: self.lock(etag)? })
     }
 
-    /// The right to write a content or the references; waits while another process has it. The lock is huggingface_hub's too.
+    /// Locks a content or the references for writing, waiting if necessary. The lock is huggingface_hub's too.
     fn lock(&self, name: &str) -> Result<File, Error> {
         let place = self.root.join(".locks").join(&self.model).join(format!("{name}.lock"));
         make_folder_of(&place)?;
@@ -74,7 +71,7 @@ impl Cache {
         lock.map_err(Error::writing(&place))
     }
 
-    /// Links a content to its file name in a commit.
+    /// Links a content to its file name in a commit's snapshot.
     pub(super) fn link(&self, commit: &str, name: &str, blob: &Blob) -> Result<(), Error> {
         let path = self.snapshot(commit).join(name);
         make_folder_of(&path)?;
@@ -94,13 +91,13 @@ impl Blob {
         self.path.exists()
     }
 
-    /// The file that holds the content until it is complete.
+    /// Returns the path of the incomplete download.
     pub(super) fn part(&self) -> PathBuf {
         self.path.with_file_name(format!("{}.incomplete", self.etag))
     }
 
-    /// Gives the content in [`part`](Self::part) its name. Large files are named by their sha256; if it does not match,
-    /// the part is removed. `model` is for the message.
+    /// Moves the finished download to its final name. A large file is named by its sha256; on a mismatch the download is deleted. `model`
+    /// is for messages.
     pub(super) fn complete(&self, model: &str) -> Result<(), Error> {
         let expected = (self.etag.len() == 64).then_some(&*self.etag);
         accept(&self.part(), &self.path, expected, model)

@@ -1,4 +1,4 @@
-//! Models of a small hub on this machine; nothing leaves it.
+//! Downloads from a small local hub; no request leaves this machine.
 use super::*;
 use crate::transfer::tests::TestServer;
 use serde_json::{Value, json};
@@ -12,17 +12,17 @@ const TEXT: &[u8] = b"A dog.\nTwo dogs.\n";
 const SHA256: &str = "c63bc22b48772678a553b415cf4da5ddb3c1aeea33ee09715b6b16ac8432f7ca";
 const FILES: [&str; 2] = [CONFIGURATION, WEIGHTS];
 
-/// A hub with one model, `toy/bert`, at one commit, which is `main` and `v1`.
+/// A hub with one model, `toy/bert`, and one commit, to which `main` and `v1` refer.
 struct Hub {
     files: Vec<&'static str>,
-    /// The content that the server of large files sends.
+    /// Content that the server of large files sends.
     large: &'static [u8],
-    /// Answers nothing without this token.
+    /// Token that every request must send; `None` for a public model.
     token: Option<&'static str>,
-    /// Address of the server of large files; the hub itself if empty.
+    /// Address of the server of large files; empty for the hub itself.
     warehouse: String,
     commit: &'static str,
-    /// Name of the content of small files.
+    /// Git blob id of small files.
     blob: &'static str,
 }
 
@@ -41,7 +41,6 @@ impl Hub {
         })
     }
 
-    /// Status and header fields, and the body.
     fn page(&self, head: &str) -> (String, Vec<u8>) {
         let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
         let (folder, name) = head.split(' ').nth(1).unwrap().rsplit_once('/').unwrap();
@@ -61,7 +60,7 @@ impl Hub {
                 (if start > 0 { part } else { "200 OK".to_owned() }, self.large[start..].to_vec())
             }
             "/cached" => ("200 OK".to_owned(), b"{}\n".to_vec()),
-            // Large files are on another server, and small ones elsewhere on this one.
+            // Redirects large files to another server, and small ones to another path on this one.
             _ if self.files.contains(&name) && folder == format!("/toy/bert/resolve/{COMMIT}") => {
                 let large = format!("{}/large/{name}", self.warehouse);
                 let place = if name.ends_with(".safetensors") { large } else { format!("/cached/{name}") };
@@ -78,7 +77,6 @@ impl Hub {
     }
 }
 
-/// A folder for `HF_HOME`.
 struct Home(TempDir);
 
 impl Home {
@@ -109,7 +107,6 @@ fn fetch(model: &str, options: &HubOptions) -> Result<Fetched, String> {
     fetched.map_err(|error| error.to_string().replace("cannot get `toy/bert` from the hub: ", ""))
 }
 
-/// The paths of requests.
 fn asked(hub: &TestServer) -> Vec<String> {
     hub.requests().iter().map(|head| head.split(' ').nth(1).unwrap().to_owned()).collect()
 }
@@ -206,7 +203,7 @@ fn torn_downloads_go_on_and_wrong_contents_are_removed() {
     assert!(!part.exists());
 
     fs::write(&part, &TEXT[..5]).unwrap();
-    // The first bytes of this server differ, so the weights are right only if these are not asked for again.
+    // This server's first bytes are wrong, so the weights are right only if those bytes are not downloaded again.
     home.fetch(&hub(b"?????.\nTwo dogs.\n")).unwrap();
     assert_eq!(home.weights(), TEXT);
     assert!(!part.exists());

@@ -1,4 +1,4 @@
-//! Tokens that are single characters, in a `tokenizer.json` that other readers encode equally.
+//! Character tokenizers, as a `tokenizer.json` that other readers interpret in the same way.
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
@@ -6,19 +6,19 @@ use tokenizers::{Model, ModelWrapper, Tokenizer};
 
 use super::END_OF_TEXT;
 
-/// Cuts a text into its characters; not `.`, which leaves out line breaks.
+/// Splits a text into characters; `.` would leave out line breaks.
 fn pre_tokenizer() -> Value {
     json!({"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": false})
 }
 
-/// A `tokenizer.json` with the characters of `texts`.
+/// Returns a `tokenizer.json` for the characters of `texts`.
 pub(super) fn json<S: AsRef<str>>(texts: impl Iterator<Item = S>) -> String {
     let mut characters = BTreeSet::new();
     texts.for_each(|text| characters.extend(text.as_ref().chars()));
     let tokens = [END_OF_TEXT.to_owned()].into_iter().chain(characters.into_iter().map(String::from));
     let vocabulary: Map<String, Value> =
         tokens.zip(0..).map(|(token, id): (_, u32)| (token, id.into())).collect();
-    // No character is called `<unk>`, so what is unknown is an error for other readers too.
+    // No token is called `<unk>`, so unknown characters are an error for other readers too.
     json!({
         "version": "1.0",
         "truncation": null,
@@ -34,8 +34,8 @@ pub(super) fn json<S: AsRef<str>>(texts: impl Iterator<Item = S>) -> String {
     .to_string()
 }
 
-/// The ids of the characters, if each token is one and texts are cut into them. It is quicker than the library, and knows which
-/// character is none.
+/// Returns the ids of the characters; `None` if tokens are not characters. Encoding with them is faster than with the library and can name
+/// an unknown character.
 pub(super) fn ids(inner: &Tokenizer) -> Option<HashMap<char, u32>> {
     let is_plain =
         matches!(inner.get_model(), ModelWrapper::WordLevel(_)) && inner.get_normalizer().is_none();

@@ -14,16 +14,16 @@ struct Expected {
     folders: BTreeMap<String, Results>,
 }
 
-/// Results of transformers for the texts, by one folder.
+/// Results of transformers for all texts with the tokenizer of one folder.
 #[derive(serde::Deserialize)]
 struct Results {
     size: usize,
     begin: Option<u32>,
-    /// True if `begin` precedes a text.
+    /// True if transformers puts `begin` before a text.
     adds: bool,
     end: Option<u32>,
     ids: Vec<Vec<u32>>,
-    /// The texts that decoding does not restore, by number.
+    /// Decoded texts that differ from the originals, by index.
     decoded: BTreeMap<usize, String>,
 }
 
@@ -70,8 +70,8 @@ fn what_is_saved_is_the_same_when_it_is_loaded() {
     }
 }
 
-/// Llama 3's template puts `<|begin_of_text|>`, id 0, first, and Llama 2's settings `<s>`, id 1; other readers of a saved
-/// file must still do so.
+/// Llama 3's template puts `<|begin_of_text|>`, id 0, first; Llama 2's settings put `<s>`, id 1, first. Other readers of a saved file must
+/// still do so.
 #[test]
 fn what_is_put_around_texts_is_saved() {
     for (name, ids) in [("llama3", &[0][..]), ("llama2", &[1]), ("gpt2", &[]), ("qwen2", &[])] {
@@ -94,7 +94,7 @@ fn special_tokens_are_letters_in_texts_and_nothing_in_decoded_ones() {
     assert_eq!(error, "no token has the id 310: ids are below 310");
 }
 
-/// The template of the file says `<s>`, id 1.
+/// The template in the file puts `<s>`, id 1, first.
 #[test]
 fn the_first_token_is_the_one_that_is_put_there_or_named() {
     let begin = |settings: &str, change: fn(&mut Value)| {
@@ -114,12 +114,12 @@ fn the_first_token_is_the_one_that_is_put_there_or_named() {
     assert_eq!(begin("{}", without), None);
 }
 
-/// Whether transformers 4.57.1 puts BOS first (`AutoTokenizer.from_pretrained(folder)("a")["input_ids"]`) with the template `<s> $A` in
-/// `tokenizer.json` and without one, for each class and `add_bos_token`. Differs from it: without a template, `true` adds BOS in
-/// the first two classes too, as transformers does for GPT-2's lists without a `tokenizer.json`.
+/// Whether transformers 4.57.1 puts BOS first (`AutoTokenizer.from_pretrained(folder)("a")["input_ids"]`), with and without the template
+/// `<s> $A` in `tokenizer.json`, for each class and `add_bos_token`. Differs from it: without a template, `true` adds BOS in the first two
+/// classes too, as transformers does for GPT-2's vocabulary files without a `tokenizer.json`.
 #[test]
 fn bos_is_added_by_template_class_or_setting() {
-    // of no statement, true and false
+    // for `add_bos_token` null, true and false
     let expected = [
         ("PreTrainedTokenizerFast", [true, true, true], [false, true, false]),
         ("GPT2Tokenizer", [true, true, true], [false, true, false]),
@@ -149,7 +149,7 @@ fn bos_is_added_by_template_class_or_setting() {
     }
 }
 
-/// `AutoTokenizer.from_pretrained(folder).decode(ids)` of transformers 4.57.1.
+/// Expected texts from `AutoTokenizer.from_pretrained(folder).decode(ids)` of transformers 4.57.1.
 #[test]
 fn decoding_joins_punctuation_if_the_folder_asks_for_it() {
     for (settings, expected) in [

@@ -1,4 +1,4 @@
-//! Rows of Parquet and Arrow files, a batch at a time, with the names of classes that Hugging Face datasets keeps in the schema.
+//! Rows of Parquet and Arrow files, read in batches, with the class names that Hugging Face datasets stores in the schema.
 use std::io::BufReader;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,15 @@ use super::{Column, Record, place};
 use crate::compressed::Content;
 use crate::{Error, foreign, guarded};
 
-/// Rows that are decoded at once.
 const BATCH: usize = 1024;
 
 type Batches = Box<dyn RecordBatchReader>;
 
-/// The rows of a file, or of a folder of `save_to_disk`, with these columns; with all that can be read if none is named.
+/// Reads the rows of a file, or of a folder written by `save_to_disk`, with `columns` or, if empty, all readable columns.
 ///
 /// # Errors
-/// If a file is torn, or lacks a column or has it in a type that is neither text, number, truth value, list nor structure of these.
-/// A fault in the middle is the last item.
+/// If a file is truncated, or lacks a column, or a column has a type other than text, number, boolean, list or structure of these. A fault
+/// in the middle of a file is the last item of the iterator.
 pub(super) fn rows(
     path: &Path,
     content: Content,
@@ -43,7 +42,7 @@ pub(super) fn rows(
     Ok(records.zip(1..).map(|(row, number)| Ok(Record { line: number, ..row? })))
 }
 
-/// The files of a folder of `save_to_disk`, in their order.
+/// Returns the files of a folder written by `save_to_disk`, in order.
 fn saved(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let state = folder.join("state.json");
     if !state.is_file() {
@@ -60,13 +59,13 @@ fn saved(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     names.ok_or_else(|| Error::of(folder, "its `state.json` names no `_data_files`"))
 }
 
-/// A file that is open, with the columns that are read.
+/// An open file and the columns to read.
 struct Table {
     path: PathBuf,
     batches: Batches,
-    /// The name of each column in a record, and its place among the columns of a batch.
+    /// Each column's name in a record, and its index in a batch.
     places: Vec<(String, usize)>,
-    /// Hugging Face's descriptions of columns, by their names in a record.
+    /// Hugging Face's feature descriptions by column name in a record.
     features: Arc<Map<String, Value>>,
 }
 
@@ -110,7 +109,7 @@ impl Table {
         Ok(Self { path: path.to_owned(), batches, places, features })
     }
 
-    /// The rows, all of them with the number 0.
+    /// Returns the rows; all have the number 0, which the caller replaces.
     fn records(mut self) -> impl Iterator<Item = Result<Record, Error>> {
         let (places, features, path) = (self.places, self.features, self.path);
         let batches = iter::from_fn(move || {
@@ -141,7 +140,7 @@ fn record(
     Record { features: Some(features.clone()), ..Record::numbered(0, places.iter().map(field).collect()) }
 }
 
-/// The name that a column has in records, and its place. A name with dots may be of a field in a structure.
+/// Returns a column's name in records and its index. A name with dots may be a field of a structure.
 fn chosen(column: &Column, names: &[String]) -> Result<(String, usize), String> {
     let column = match column {
         Column::Name(name) if !names.contains(name) && name.contains('.') => {
@@ -152,9 +151,9 @@ fn chosen(column: &Column, names: &[String]) -> Result<(String, usize), String> 
     Ok((column.key(), place(&column, names)?))
 }
 
-/// Opens a file; returns its columns, with the metadata, and batches of those that are decoded.
+/// Opens a file; returns its schema with metadata, and an iterator over batches.
 ///
-/// - `projection`: places of the columns to decode, in ascending order; all if absent
+/// - `projection`: indices of the columns to decode, in ascending order; `None` decodes all
 fn batches(
     path: &Path,
     content: Content,
@@ -168,7 +167,7 @@ fn batches(
             let columns = builder.parquet_schema();
             let mask =
                 projected.map_or(ProjectionMask::all(), |places| ProjectionMask::roots(columns, places));
-            // the reader itself knows no metadata
+            // the reader's own schema lacks the metadata
             let schema = builder.schema().clone();
             return Ok((schema, Box::new(builder.with_projection(mask).build()?)));
         }
@@ -178,7 +177,7 @@ fn batches(
     Ok((batches.schema(), batches))
 }
 
-/// Hugging Face's descriptions of the columns, by name; none if the file is from elsewhere.
+/// Returns Hugging Face's feature descriptions by column name; empty if the file does not come from datasets.
 fn features(schema: &Schema) -> Map<String, Value> {
     let text = schema.metadata().get("huggingface").map_or("", String::as_str);
     let mut json: Value = serde_json::from_str(text).unwrap_or_default();
@@ -188,7 +187,7 @@ fn features(schema: &Schema) -> Map<String, Value> {
     }
 }
 
-/// True if [`value`] can read the type.
+/// Returns true if [`value`] can read the type.
 fn is_readable(kind: &DataType) -> bool {
     use DataType::{
         Boolean, Dictionary, FixedSizeList, LargeList, LargeUtf8, List, Null, Struct, Utf8, Utf8View,
@@ -202,7 +201,7 @@ fn is_readable(kind: &DataType) -> bool {
     }
 }
 
-/// A cell as JSON has it; a number that is not finite is null, as a missing one.
+/// Converts a cell to JSON; missing and non-finite numbers become null.
 fn value(array: &dyn Array, row: usize) -> Value {
     macro_rules! number {
         ($kind:ty) => {
@@ -224,7 +223,7 @@ fn value(array: &dyn Array, row: usize) -> Value {
         DataType::UInt32 => number!(UInt32Type),
         DataType::UInt64 => number!(UInt64Type),
         DataType::Float16 => array.as_primitive::<Float16Type>().value(row).to_f64().into(),
-        // by its shortest digits: 0.1 stays 0.1
+        // through its shortest decimal form, so that 0.1 stays 0.1
         DataType::Float32 => array
             .as_primitive::<Float32Type>()
             .value(row)

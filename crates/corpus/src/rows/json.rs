@@ -17,7 +17,7 @@ pub(super) fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
     };
     let whole = if is_whole { parse(text).map(all) } else { Ok(None) };
     // a list over several lines that is torn is no row of its first line
-    let is_list = |(line, _): &(&str, usize)| line.starts_with('[') && parse(line).is_err();
+    let is_list = |(line, _): &(&str, usize)| line.trim_start().starts_with('[') && parse(line).is_err();
     if let Err(error) = &whole
         && lines.first().is_some_and(is_list)
     {

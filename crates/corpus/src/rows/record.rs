@@ -1,4 +1,4 @@
-//! A row with named fields, of a table or of JSON.
+//! A row with named fields, from a table or JSON.
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,14 +9,13 @@ use super::Column;
 use crate::Error;
 use crate::foreign::listed;
 
-/// A row.
 pub(crate) struct Record {
-    /// Its line, or its number where rows have no lines, counted from 1.
+    /// Line, or number of the row in a format without lines; counted from 1.
     pub(super) line: usize,
-    /// What `line` counts.
+    /// Unit of `line` in messages.
     pub(super) unit: &'static str,
     pub(super) fields: Map<String, Value>,
-    /// Descriptions of fields by Hugging Face datasets; `None` if the file has none.
+    /// Feature descriptions by Hugging Face datasets; `None` if the file has none.
     pub(super) features: Option<Arc<Map<String, Value>>>,
 }
 
@@ -25,27 +24,25 @@ impl Record {
         Self { line, unit: "line", fields, features: None }
     }
 
-    /// A row of a file without lines.
+    /// Makes a row of a file without lines.
     pub(super) fn numbered(number: usize, fields: Map<String, Value>) -> Self {
         Self { unit: "row", ..Self::new(number, fields) }
     }
 
-    /// The error of a row at fault.
     pub(crate) fn fault(&self, path: &Path, reason: impl std::fmt::Display) -> Error {
         Error::Invalid(format!("`{}`, {} {}: {reason}", path.display(), self.unit, self.line))
     }
 
-    /// All fields.
     pub(crate) fn fields(&self) -> &Map<String, Value> {
         &self.fields
     }
 
-    /// The text of a field; a number counts as its digits.
+    /// Returns the text of a field; numbers and booleans are converted to text.
     pub(crate) fn text(&self, name: &str) -> Result<String, String> {
         text(name, &*self.value(name)?)
     }
 
-    /// The text of a column that must not be blank.
+    /// Returns the text of a column; fails if it is blank.
     pub(crate) fn filled(&self, column: &Column) -> Result<String, String> {
         let text = self.text(&column.key())?;
         match column {
@@ -55,7 +52,6 @@ impl Record {
         }
     }
 
-    /// The texts of a field that is a list.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         match &*self.value(name)? {
             Value::Array(members) => members.iter().map(|member| text(name, member)).collect(),
@@ -63,24 +59,23 @@ impl Record {
         }
     }
 
-    /// The name of a class, if the file numbers classes and has their names; any other label as it is.
+    /// Returns the class name for a numeric label if the file stores class names; otherwise the label itself.
     pub(crate) fn class(&self, name: &str, label: String) -> String {
         let all = self.features.as_ref().and_then(|features| class_names(features, name));
         let own = all.and_then(|names| names.get(label.parse::<usize>().ok()?)?.as_str());
         own.map_or(label, str::to_owned)
     }
 
-    /// The value of a field that is true or false.
+    /// Returns the value of a boolean field; `None` if it is missing or not boolean.
     pub(crate) fn truth(&self, name: &str) -> Option<bool> {
         self.value(name).ok()?.as_bool()
     }
 
-    /// True if a field is there and is a list.
     pub(crate) fn is_list(&self, name: &str) -> bool {
         self.value(name).is_ok_and(|value| value.is_array())
     }
 
-    /// A field of that name or, at dots, a field in a field; in a list of objects, those of all of them.
+    /// Returns the field `name`. Dots in a name select a field of an object, or that field of every object in a list.
     fn value(&self, name: &str) -> Result<Cow<'_, Value>, String> {
         if let Some(value) = self.fields.get(name) {
             return Ok(Cow::Borrowed(value));
@@ -92,7 +87,7 @@ impl Record {
     }
 }
 
-/// The names of classes of a field, or of the members of its lists.
+/// Returns the class names of a field or, for a list field, of its members.
 fn class_names<'a>(features: &'a Map<String, Value>, name: &str) -> Option<&'a Vec<Value>> {
     let mut keys = name.split('.');
     let whole = features.get(name);

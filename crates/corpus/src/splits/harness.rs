@@ -1,4 +1,4 @@
-//! Tasks of lm-evaluation-harness: translates their YAML to the entries of a split, as version 0.4.13 reads it.
+//! Converts YAML tasks of lm-evaluation-harness 0.4.13 to the entries of a split.
 //!
 //! <https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/task_guide.md>
 use std::fmt;
@@ -16,13 +16,12 @@ use crate::documents::DocumentFormat;
 use crate::rows::{self, Column, RowKind};
 use crate::tables::kind_of;
 
-/// Prefix of the path of a YAML file.
 const PREFIX: &str = "lm-eval:";
 
 /// Maximum depth of nested includes.
 const MOST_INCLUDES: usize = 9;
 
-/// Keys that change what is asked or scored, and are not supported.
+/// Unsupported keys that change what is asked or scored.
 const UNREAD: [&str; 8] = [
     "class",
     "custom_dataset",
@@ -41,11 +40,11 @@ const READ_OF_FEWSHOT: [&str; 2] = ["sampler", "split"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessDocs {
-    /// The output is in the files.
+    /// The files contain the output.
     Done,
 }
 
-/// Replaces `from` of a split by the entries that the task defines; paths of YAML files begin in `folder`.
+/// Replaces `from` in a split by the entries that the task defines; paths of YAML files are relative to `folder`.
 ///
 /// # Errors
 /// If the YAML cannot be read, or needs Python or anything else that is not supported.
@@ -61,7 +60,7 @@ pub fn translate(split: &mut SplitFiles, folder: &Path) -> Result<(), Error> {
     task.entries(split).map_err(|reason| Error::of(&task.path, reason))
 }
 
-/// A YAML file with the files that it includes.
+/// A YAML file merged with the files that it includes.
 struct Task {
     path: PathBuf,
     keys: Map<String, Value>,
@@ -118,7 +117,7 @@ impl Task {
         self.keys.get(key).filter(|value| !value.is_null())
     }
 
-    /// Returns the reason why a key is refused.
+    /// Returns the reason why a key is refused, and the remedy.
     fn unread(&self, key: &str, value: &Value) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let what = match function(value) {
@@ -141,7 +140,7 @@ impl Task {
         format!("{what}: {remedy}")
     }
 
-    /// Returns the text of a key, or the digits of a number; `None` if it is missing.
+    /// Returns the text or number of a key as text; `None` if it is missing.
     fn text(&self, key: &str) -> Result<Option<String>, String> {
         match self.given(key) {
             None => Ok(None),
@@ -191,7 +190,7 @@ impl Task {
         }
     }
 
-    /// Returns the format of documents that are one field of each row.
+    /// Returns a format in which each row has its document in one field.
     fn documents(&self, kind: RowKind) -> Result<DocumentFormat, String> {
         let template = self.needed("doc_to_target")?;
         let field = template.trim_start_matches("{{").trim_end_matches("}}").trim();
@@ -205,7 +204,7 @@ impl Task {
         Ok(DocumentFormat { text, ..DocumentFormat::of(kind.into()) })
     }
 
-    /// Returns the rule of the split, by default the one that the metrics imply.
+    /// Returns the split's rule; by default the rule for the task's metrics.
     fn rule(&self, own: Option<ChoiceRule>) -> Result<Option<ChoiceRule>, String> {
         let metrics = self.given("metric_list").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let names: Vec<&str> = metrics.iter().filter_map(|metric| metric["metric"].as_str()).collect();
@@ -224,7 +223,7 @@ impl Task {
         }
     }
 
-    /// Merges the few-shot entries of the split and of the task; the split's override the task's.
+    /// Merges the few-shot entries of the split and the task; the split's entries override the task's.
     fn fewshot(&self, own: Option<Fewshot>) -> Result<Option<Fewshot>, String> {
         let asked = self.text("num_fewshot")?.map(|number| number.parse::<usize>());
         let asked = asked.transpose().map_err(|_| "`num_fewshot` must be a number".to_owned())?;
@@ -275,12 +274,12 @@ impl Task {
     }
 }
 
-/// Returns the name of a Python function that replaces a value.
+/// Returns the name of the Python function that computes a value; `None` for other values.
 fn function(value: &Value) -> Option<&str> {
     value.get("!function")?.as_str()
 }
 
-/// Returns the keys of a file and of the files it includes; the file's own keys override included ones.
+/// Returns the keys of a file and its includes, up to `left` levels deep; the file's own keys override included ones.
 fn load(path: &Path, left: usize) -> Result<Map<String, Value>, Error> {
     let text = rows::read_text(path)?;
     let fault = |reason: &dyn fmt::Display| Error::of(path, format!("not valid YAML ({reason})"));
@@ -346,7 +345,7 @@ mod tests {
     use crate::splits::language::Texts;
     use crate::test_files::shown;
 
-    /// Reads `rows` by the task in the first of `files`.
+    /// Reads `rows` with the task in the first of `files`; `more` is added to the split.
     fn read(files: &[(&str, &str)], rows: &str, more: &str) -> Result<Texts, String> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files.iter().chain(&[("rows.jsonl", rows)]) {

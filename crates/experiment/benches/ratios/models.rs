@@ -34,7 +34,7 @@ pub trait Timed: GatedModel {
         batch: &Self::Batch,
         sets: &[HeadSet],
         together: usize,
-        trunk: Option<PrefixCache>,
+        prefix: Option<PrefixCache>,
     ) -> (Vec<Tensor>, PrefixCache);
 
     /// Returns the multiply-adds of [`output`](Self::output) for a text of this length.
@@ -65,9 +65,9 @@ impl Timed for Classifier {
         batch: &Inputs,
         sets: &[HeadSet],
         together: usize,
-        trunk: Option<PrefixCache>,
+        prefix: Option<PrefixCache>,
     ) -> (Vec<Tensor>, PrefixCache) {
-        self.sweep(batch, &self.variants(sets, false).unwrap(), together, trunk)
+        self.sweep(batch, &self.variants(sets, false).unwrap(), together, prefix)
     }
 
     fn work(&self, length: u32) -> f64 {
@@ -97,10 +97,10 @@ impl Timed for LanguageModel {
         batch: &PredictionBatch,
         sets: &[HeadSet],
         together: usize,
-        trunk: Option<PrefixCache>,
+        prefix: Option<PrefixCache>,
     ) -> (Vec<Tensor>, PrefixCache) {
-        let (nats, trunk) = self.sweep(batch, &self.variants(sets, false).unwrap(), together, trunk);
-        (nats.iter().map(|nats| batch.by_row(nats)).collect(), trunk)
+        let (nats, prefix) = self.sweep(batch, &self.variants(sets, false).unwrap(), together, prefix);
+        (nats.iter().map(|nats| batch.by_row(nats)).collect(), prefix)
     }
 
     fn work(&self, length: u32) -> f64 {

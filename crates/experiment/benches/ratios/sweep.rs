@@ -38,14 +38,14 @@ pub fn one_by_one<M: Timed>(model: &M, batch: &M::Batch) -> f64 {
 /// Returns the seconds per head if heads are evaluated layer by layer, as in an experiment.
 pub fn together<M: Timed>(model: &M, batch: &M::Batch, heads: &[HeadId]) -> f64 {
     let is_on_cpu = model.options().1 == Device::Cpu;
-    let mut trunk = None;
+    let mut prefix = None;
     let seconds = timed(|| {
         for layer in heads.chunk_by(|left, right| left.layer_index() == right.layer_index()) {
             let sets: Vec<HeadSet> = layer.iter().map(|&id| HeadSet::from_iter([id])).collect();
             let rows = if is_on_cpu { 1 } else { sets.len() };
-            let (outputs, left) = no_grad(|| model.swept(batch, &sets, rows, trunk.take()));
+            let (outputs, left) = no_grad(|| model.swept(batch, &sets, rows, prefix.take()));
             outputs.iter().for_each(finish);
-            trunk = Some(left);
+            prefix = Some(left);
         }
     });
     seconds / heads.len() as f64

@@ -70,4 +70,14 @@ mod tests {
         assert!((least - 0.05).abs() < 1e-12);
         assert_eq!(lost_together(&found.iter().collect::<Vec<_>>(), &derivatives), least);
     }
+
+    /// In module 1 the masked head already loses least; module 2 has no masked head, and module 3 no kept one.
+    #[test]
+    fn numbers_in_each_module_stay() {
+        let mut derivatives = module(1, &[[1.0, 0.0], [-1.0, 0.1]]);
+        derivatives.extend(module(2, &[[1.0, 2.0], [-1.0, -2.0]]));
+        derivatives.extend(module(3, &[[3.0, 2.0], [0.0, 0.0]]));
+        let masked: HeadSet = "self:1:1+self:3:1+self:3:2".parse().unwrap();
+        assert_eq!(rearranged(&masked, &derivatives), masked);
+    }
 }

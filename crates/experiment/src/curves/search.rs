@@ -101,13 +101,7 @@ mod tests {
     fn pool(keep_at_least: usize) -> Pool {
         let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
         let heads = (0..2).flat_map(|layer| (0..3).map(move |head| id(layer, head))).collect();
-        Pool {
-            scope: Scope::All,
-            heads,
-            keep_at_least,
-            step_percent: 10,
-            together: MaskingUnits::SINGLE_HEADS,
-        }
+        Pool { scope: Scope::All, heads, keep_at_least, step_percent: 10, units: MaskingUnits::SINGLE_HEADS }
     }
 
     /// Runs a search among 2 layers of 3 heads; the score of a set is its number of heads of `wanted`.

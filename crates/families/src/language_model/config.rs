@@ -330,8 +330,8 @@ impl LanguageConfig {
             return Err(format!("{} must be from 1 to {MOST_ROWS}", keys.own("max_position_embeddings")));
         }
         self.validate_numbers()?;
-        let widths = (0..self.num_hidden_layers).filter_map(|layer| self.turning(layer));
-        if let Some(RotaryConfig { width, .. }) = widths.into_iter().find(|turning| turning.width % 2 != 0) {
+        let widths = (0..self.num_hidden_layers).filter_map(|layer| self.rotary(layer));
+        if let Some(RotaryConfig { width, .. }) = widths.into_iter().find(|rotary| rotary.width % 2 != 0) {
             let share = self.options.partial_rotary_factor.map(|share| format!(", of which {share} turn,"));
             let share = share.unwrap_or_default();
             return Err(format!(
@@ -442,16 +442,16 @@ impl LanguageConfig {
     }
 
     /// Returns the rotary settings of a layer; `None` if it has no rotary positions.
-    pub fn turning(&self, layer: usize) -> Option<RotaryConfig> {
+    pub fn rotary(&self, layer: usize) -> Option<RotaryConfig> {
         let options = &self.options;
-        let turns = match (&options.no_rope_layers, options.no_rope_layer_interval) {
+        let has_rotary = match (&options.no_rope_layers, options.no_rope_layer_interval) {
             (Some(listed), _) => listed[layer] != 0,
             (None, Some(interval)) => !(layer + 1).is_multiple_of(interval),
             (None, None) => true,
         };
         let local = options.rope_local_base_freq.filter(|_| self.is_local(layer));
         let share = options.partial_rotary_factor.unwrap_or(1.0);
-        (turns && self.family.names.positions.is_none()).then(|| RotaryConfig {
+        (has_rotary && self.family.names.positions.is_none()).then(|| RotaryConfig {
             width: (self.d_head() as f64 * share) as i64,
             interleaved: self.family.interleaved_rotary,
             theta: local.unwrap_or(self.rope_theta),

@@ -96,7 +96,7 @@ impl LanguageConfig {
             },
             residual: options.residual_multiplier.filter(|&factor| factor != 1.0),
             window: self.window(layer),
-            turning: self.turning(layer),
+            rotary: self.rotary(layer),
         })
     }
 

@@ -16,7 +16,7 @@ const STEM: &str = "figure5";
 
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "training", chapter::TRAINING],
-    "Scores with more and more heads masked while the model is trained, in percent of the full_model_score ones",
+    "Scores with more and more heads masked while the model is trained, in percent of the full model's",
     Reads::Each(experiment::DYNAMICS),
     |file, _, left_out| {
         let found = Dynamics::read(file)?;
@@ -47,7 +47,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
     };
     let bracket = if dynamics.metric.is_nats() { "whose nats per token stand" } else { "which stands" };
     let title = format!(
-        "{proportional} with some percent of heads masked, in percent of the full_model_score {proportional} of the same \
+        "{proportional} with some percent of heads masked, in percent of the full model's {proportional} at the same \
          checkpoint, {bracket} in brackets"
     );
     Table::new("Figure 5", dynamics.file.label(STEM), dynamics.file.titled(title))
@@ -71,18 +71,18 @@ fn removable(dynamics: &Dynamics) -> Table {
         Row::new(dynamics.number(checkpoint), std::iter::once(full_model_score).chain(shares))
     };
     let title = format!(
-        "Largest share of heads, in percent, that can be masked with {}% of the full_model_score {} kept",
+        "Largest share of heads, in percent, that can be masked with {}% of the full model's {} kept",
         KEPT.map(tenths).join(" and "),
         dynamics.metric.proportional()
     );
     let has = |is_meant: fn(&Option<(f64, bool)>) -> bool| found.iter().flatten().any(is_meant);
-    let unknown = "?: a step on the way is missing, or the full_model_score score is 0.0 or below";
+    let unknown = "?: a step on the way is missing, or the score of the full model is 0.0 or below";
     Table::new(
         "Heads that can go during training",
         dynamics.file.label("figure5-kept"),
         dynamics.file.titled(title),
     )
-    .columns([heading(dynamics), "Heads"], ["full_model_score".to_owned()].into_iter().chain(columns))
+    .columns([heading(dynamics), "Heads"], ["Full model".to_owned()].into_iter().chain(columns))
     .rows(dynamics.checkpoints.iter().zip(&found).map(row))
     .note("the share is that of the last step before the first one that keeps less")
     .note(has(Option::is_none).then_some(unknown))
@@ -102,20 +102,20 @@ fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let (left, right) = (over_training(dynamics, log), over_shares(dynamics, &comparable));
     let (low, high) = extent(left.iter().chain(&right).flat_map(Curve::heights).chain([100.0]));
     let metric = dynamics.metric.proportional();
-    let y = Axis::around(format!("{metric} (% of full_model_score)"), low, high);
+    let y = Axis::around(format!("{metric} (% of full model)"), low, high);
     let tick = |one: &&Checkpoint| {
         let number = dynamics.number(one);
         (log.place(number), vec![number.to_string(), format!("[{}]", dynamics.full_model_score(one))])
     };
     let unit = heading(dynamics).to_lowercase();
-    let label = format!("{unit}, log scale [full_model_score {}]", dynamics.metric.label());
+    let label = format!("{unit}, log scale [full model: {}]", dynamics.metric.label());
     let (low, high) = log.extent();
     let ticks = Ticks::Names(comparable.iter().map(tick).collect());
     let over_log = Axis { ticks, gap: log.gap(), ..Axis::around(label, low, high) };
     let left = Panel::new([over_log, y.clone()], 150.0, layers(&left));
     let right = Panel::new([Axis::percent("heads masked (%)"), y.silent()], 150.0, layers(&right));
     let title = format!(
-        "{metric} with heads masked during training, in percent of the full_model_score {metric} of the same checkpoint"
+        "{metric} with heads masked during training, in percent of the full model's {metric} at the same checkpoint"
     );
     let lines = if comparable.len() > 4 {
         "first two and last two checkpoints"
@@ -131,7 +131,7 @@ fn figure5(dynamics: &Dynamics) -> Result<Chart> {
         .note(BANDS)
         .note("the axis ends at the lowest curve, not at 0; the darker a curve of a checkpoint, the later")
         .note(dynamics.left_out())
-        .entries([Entry::line("full_model_score", BASE)])
+        .entries([Entry::line("full model", BASE)])
         .panels(2, panels))
 }
 

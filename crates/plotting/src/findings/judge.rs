@@ -304,6 +304,18 @@ mod tests {
 
     const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
+    /// Of three changes two are significant: a decrease of nats, which is better, and an increase.
+    #[test]
+    fn fewer_nats_are_better() {
+        let row = |delta: f64, p_value: f64| AblationRow {
+            p_value: Some(p_value),
+            ..AblationRow::untested("self:1:1".parse().unwrap(), MetricName::Nats, 3.0, 3.0 + delta)
+        };
+        let rows = [row(-0.5, 0.001), row(0.5, 0.001), row(-0.5, 0.5)];
+        assert_eq!(CRITERION.tally(&rows), Tally { tested: 3, significant: 2, better: 1 });
+        assert_eq!(rows.map(|row| CRITERION.is_loss(&row)), [false, true, false]);
+    }
+
     /// Losses of 6, 3.2, 3 and 0 points with intervals of ±1 and a margin of 2: three heads are needed without adjustment. The two-sided
     /// p-values of the margin at 7.84, 2.35 and 1.96 standard errors are 0, 0.0187 and 0.05. Benjamini and Hochberg's factors 4/1, 4/2 and
     /// 4/3 turn them into 0, 0.037 and 0.067.

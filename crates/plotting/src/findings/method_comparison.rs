@@ -358,6 +358,47 @@ mod tests {
         Repaired { repair, curve }
     }
 
+    /// Importance loses 0.25 and 0.75 nats in one run, 1/8 more in the other, and half of that after training: 2.375 and 2.625, minus 2.25
+    /// for the fine-tuned baseline, are 0.25 on average. Five random rankings lose 1 on average.
+    #[test]
+    fn areas_are_means_over_steps_and_trainings() {
+        let compared = synthetic().compared(Scope::All).unwrap();
+        let area =
+            |repair, order| compared.areas.iter().find(|own| own.method == method(repair, order)).unwrap();
+        let importance = area(Repair::None, Order::Importance);
+        assert_eq!((importance.area.value, &importance.area.of_trainings[..]), (0.5625, &[0.5, 0.625][..]));
+        assert_eq!(importance.cost, Cost { forward: 2000, backward: 2000, updates: 0 });
+        assert!(importance.over_importance.is_none() && importance.area.p_value.is_none());
+        let over_random = importance.over_random.as_ref().unwrap();
+        assert!((over_random.value + 0.5).abs() < 1e-9, "{over_random:?}");
+        assert!(over_random.p_value.unwrap() < 0.1, "{over_random:?}");
+        assert_eq!(area(Repair::Training, Order::Importance).area.of_trainings, [0.25, 0.375]);
+        let subset = area(Repair::Training, Order::Subset);
+        assert_eq!(subset.area.of_trainings, [0.15625, 0.28125], "(0.125 + 0.5) / 4, and 1/8 more");
+        assert_eq!(subset.cost.updates, 125);
+    }
+
+    /// Two layers of four query heads and two key-value heads: 12 projections of queries and of keys and values. A module has half of all;
+    /// with one group of the other, it is three quarters. Heads 1 and 3 of both layers share keys and values with kept heads.
+    #[test]
+    fn keys_and_values_are_saved_with_whole_groups_only() {
+        let modules = synthetic().compared(Scope::All).unwrap().modules;
+        let saved = |own: &Masked| {
+            let light = own.at_its_cache.as_ref().map(|light| (light.percent, light.over_heads.value));
+            let (projections, is_tested) = (own.projections.unwrap().round(), own.over_importance.is_some());
+            (own.row.masked, own.row.order.name(), projections, own.cache.unwrap(), is_tested, light)
+        };
+        // six heads save half of the cache, like one module of four, which loses as many nats
+        let expected = [
+            (4, "importance", 33.0, 0.0, false, None),
+            (4, "modules", 50.0, 50.0, true, None),
+            (6, "importance", 67.0, 50.0, false, Some((50.0, 0.0))),
+            (6, "modules", 75.0, 75.0, true, None),
+        ];
+        assert_eq!(modules.iter().map(saved).collect::<Vec<_>>(), expected);
+        assert!(modules.iter().all(|own| own.at_its_projections.is_none()));
+    }
+
     #[test]
     fn without_a_row_that_masks_a_layer_nothing_is_known_to_be_saved() {
         let mut larger = synthetic();

@@ -204,8 +204,8 @@ impl Pruning {
     }
 
     /// Returns the share of all heads that can be masked by importance, if measured and tested.
-    pub fn tolerable(&self, criterion: Criterion) -> Option<ShareWithinMargin> {
-        self.find(Scope::All, Order::Importance)?.tolerable(self.results.judge(criterion))
+    pub fn within_margin(&self, criterion: Criterion) -> Option<ShareWithinMargin> {
+        self.find(Scope::All, Order::Importance)?.within_margin(self.results.judge(criterion))
     }
 }
 
@@ -321,7 +321,7 @@ impl Series {
     }
 
     /// Returns the share with a loss within the margin, with its interval from each step's; `None` for several curves or without tests.
-    pub fn tolerable(&self, judge: Judge) -> Option<ShareWithinMargin> {
+    pub fn within_margin(&self, judge: Judge) -> Option<ShareWithinMargin> {
         let [steps] = &self.runs[..] else { return None };
         let low = self.removable(judge, RuleKind::Dispensable)?.percent;
         let before = |goes_on: &dyn Fn(&CurveRow) -> bool| {

@@ -68,7 +68,7 @@ fn of_heads(Heads { table, measures, maps }: &Heads, texts: Option<&Table>) -> V
 fn limits(gathered: &Gathered) -> Vec<&'static str> {
     let nats =
         "Scores are nats per token: lower is better. A change by d multiplies the perplexity by exp(d).";
-    let demo = "The data is a made-up language: it shows that the pipeline works, not what real models do.";
+    let demo = "The data is a synthetic language: it shows that the pipeline works, not what real models do.";
     let fixed = [
         "Intervals and p-values are about other segments of the same kind as those of the test set. They say nothing of other \
          data, of another training run with another seed, or of other models.",

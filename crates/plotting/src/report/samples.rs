@@ -124,7 +124,7 @@ pub fn table(
         subject.segments.values().flatten().map(|change| change.segment).collect();
     let named = segments.into_iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));
     let row = |(place, text): (usize, &String)| Row::new(place, [text.as_str()]);
-    let whose = if subject.kind.is_demo { "a made-up language" } else { "the subject's own files" };
+    let whose = if subject.kind.is_demo { "a synthetic language" } else { "the subject's own files" };
     let title = format!("The segments of {split} that change most with a head masked; {whose}");
     let table = Table::new("Texts", "texts", title).columns(["Segment", ""], ["text"]);
     Ok(Some(table.rows(named.map(row))))

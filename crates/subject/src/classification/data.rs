@@ -16,7 +16,7 @@ use words::excerpt;
 use super::inputs::Answer;
 use super::spec::{ClassificationData, Holdout, ScoreSpec};
 use crate::error::{Error, quoted};
-use crate::spec::{KNOWN, check_fetched, no_format};
+use crate::spec::{check_fetched, no_format, no_split};
 
 /// Reads one of the splits from the data folder `folder`.
 ///
@@ -133,10 +133,11 @@ fn read_whole(
     split: &str,
     (of_values, bad): (bool, &mut BadRows),
 ) -> Result<Vec<Example>, Error> {
+    let no_split = || no_split(split, spec.split_names());
     if let Some(grammar) = spec.grammar {
-        return Ok(grammar.read(split).expect(KNOWN));
+        return grammar.read(split).ok_or_else(no_split);
     }
-    let file = &spec.splits[split];
+    let file = spec.splits.get(split).ok_or_else(no_split)?;
     let path = file.path(folder);
     check_fetched(std::slice::from_ref(&path), file.fetch().or(spec.fetch.as_ref()))?;
     let read = file.read(folder, spec.format.as_ref(), (of_values, bad));

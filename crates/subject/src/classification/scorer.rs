@@ -21,9 +21,9 @@ impl Scorer for &Texts {
         let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let batch = self.read.batch(model, request.rows)?;
-        let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
+        let (logits, prefix) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let found = logits.iter().map(|logits| outcomes(logits, self, request.rows));
-        Ok((found.collect::<Result<_, _>>()?, trunk))
+        Ok((found.collect::<Result<_, _>>()?, prefix))
     }
 }
 

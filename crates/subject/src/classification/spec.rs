@@ -1,6 +1,7 @@
 //! Setup file of a classifier.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use core_masking::classifier::Classified;
 use core_masking::{ClassifierConfig, HeadLayout, ModelConfig};
@@ -97,12 +98,21 @@ impl ScoreSpec {
     }
 }
 
+/// Returns true for metrics of classes, numbers and tags.
+fn is_of_labels(name: MetricName) -> bool {
+    match Metric::of(name, None).or(Metric::of(name, Some(0))) {
+        Some(Metric::Classes(_) | Metric::Estimates(_)) => true,
+        Some(Metric::Texts(metric)) => metric.is_of_tags(),
+        _ => false,
+    }
+}
+
 fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<MetricName, D::Error> {
-    const NAMES: [&str; 7] =
-        ["accuracy", "f1", "matthews", "pearson", "spearman", "entity-f1", "token-accuracy"];
+    static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        MetricName::ALL.into_iter().filter(|&name| is_of_labels(name)).map(MetricName::name).collect()
+    });
     let name = String::deserialize(from)?;
-    let metric = MetricName::ALL.into_iter().find(|metric| metric.name() == name);
-    let metric = metric.filter(|metric| NAMES.contains(&metric.name()));
+    let metric = MetricName::try_from(name.clone()).ok().filter(|&name| is_of_labels(name));
     metric.ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
 }
 

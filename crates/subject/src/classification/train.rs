@@ -8,7 +8,7 @@ use corpus::labelled::Example;
 use serde_json::json;
 use stats::Metric;
 use tch::Kind;
-use training::{Machine, Recipe};
+use training::{AdamSettings, Machine, Recipe};
 
 use super::inputs::Texts;
 use super::objective::FineTuningObjective;
@@ -47,7 +47,8 @@ impl Trained for Classification {
             "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
         });
         let curve = format!("{loss}; dev_score: {}", score.metric);
-        Ok(Some(settings.recipe((described, curve), (BETAS, EPSILON), settings.keep)))
+        let adam = AdamSettings { betas: BETAS, epsilon: EPSILON, weight_decay: settings.weight_decay };
+        Ok(Some(settings.recipe((described, curve), (adam, settings.clip_norm), settings.keep)))
     }
 
     fn tokenizer_file(spec: &ClassificationSpec) -> &'static str {

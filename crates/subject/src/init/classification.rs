@@ -208,8 +208,8 @@ impl<'a> Columns<'a> {
             })?,
         };
         let (text, pair, because) = Self::texts(table, file, label, known)?;
-        let is_usual = known.label.is_some()
-            || roles::LABELS.split(' ').any(|name| label.name().eq_ignore_ascii_case(name));
+        let is_usual =
+            known.label.is_some() || roles::LABELS.iter().any(|name| label.name().eq_ignore_ascii_case(name));
         let because = match because {
             Because::Found(_) if !is_usual => {
                 Because::Assumed(format!("column {} has the classes, by its values", label.name()))
@@ -285,7 +285,7 @@ fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
                 }
             }
     };
-    let named = || roles::LABELS.split(' ').filter_map(|name| roles::named(table, name));
+    let named = || roles::LABELS.iter().filter_map(|name| roles::named(table, name));
     let is_short = |column: &&TableColumn| column.values().len() <= MOST_CLASSES;
     let by_content = || table.columns.iter().rev().find(fits);
     named().find(fits).or_else(|| named().find(is_short)).or_else(by_content).or_else(|| named().next())

@@ -38,11 +38,23 @@ impl DataFile {
     }
 }
 
-/// Endings and beginnings of names of files that contain no data.
-const NO_DATA: [&str; 2] = [
-    ".md .py .yaml .yml .cff .lock .sh _info.json _infos.json _dict.json state.json",
-    "readme license changelog",
+/// Endings of names of files that contain no data.
+const NO_DATA_ENDINGS: &[&str] = &[
+    ".md",
+    ".py",
+    ".yaml",
+    ".yml",
+    ".cff",
+    ".lock",
+    ".sh",
+    "_info.json",
+    "_infos.json",
+    "_dict.json",
+    "state.json",
 ];
+
+/// Beginnings of names of files that contain no data.
+const NO_DATA_BEGINNINGS: &[&str] = &["readme", "license", "changelog"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splits {
@@ -161,10 +173,9 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
 /// Returns false for hidden files and for files that describe data.
 fn is_data(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let [endings, beginnings] = NO_DATA;
     !name.starts_with('.')
-        && !endings.split(' ').any(|ending| name.ends_with(ending))
-        && !beginnings.split(' ').any(|beginning| name.starts_with(beginning))
+        && !NO_DATA_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        && !NO_DATA_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Returns the split that a file name indicates. Folder names are ignored, since they are often names of data sets.

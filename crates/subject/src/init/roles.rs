@@ -7,12 +7,38 @@ use super::ask;
 use crate::error::Error;
 
 /// Common names of text columns, the most specific first.
-pub(super) const TEXTS: &str =
-    "text sentence review content document comment tweet body utterance message title";
+pub(super) const TEXTS: &[&str] = &[
+    "text",
+    "sentence",
+    "review",
+    "content",
+    "document",
+    "comment",
+    "tweet",
+    "body",
+    "utterance",
+    "message",
+    "title",
+];
 
 /// Common names of class columns.
-pub(super) const LABELS: &str = "label labels gold_label class category sentiment target verdict intent topic emotion \
-    stance score rating stars";
+pub(super) const LABELS: &[&str] = &[
+    "label",
+    "labels",
+    "gold_label",
+    "class",
+    "category",
+    "sentiment",
+    "target",
+    "verdict",
+    "intent",
+    "topic",
+    "emotion",
+    "stance",
+    "score",
+    "rating",
+    "stars",
+];
 
 /// Common names of the columns of text pairs.
 pub(super) const PAIRS: &[[&str; 2]] = &[
@@ -60,8 +86,8 @@ pub(super) fn told<'a>(table: &'a Table, file: &Path, name: &str) -> Result<&'a 
 }
 
 /// Returns the first column that has one of these names.
-pub(super) fn by_name<'a>(table: &'a Table, names: &str) -> Option<&'a TableColumn> {
-    names.split(' ').find_map(|name| named(table, name))
+pub(super) fn by_name<'a>(table: &'a Table, names: &[&str]) -> Option<&'a TableColumn> {
+    names.iter().find_map(|name| named(table, name))
 }
 
 /// Returns the first two columns whose names are one of these pairs.

@@ -20,8 +20,28 @@ const LANGUAGES: [(&str, &str); 4] =
     [("en", "English"), ("de", "German"), ("fr", "French"), ("ro", "Romanian")];
 
 /// Two-letter language codes, each with the three-letter code that NLLB's codes begin with.
-const CODES: &str = "ar arb, cs ces, da dan, de deu, en eng, es spa, fi fin, fr fra, hi hin, it ita, \
-    ja jpn, ko kor, nl nld, pl pol, pt por, ro ron, ru rus, sv swe, tr tur, zh zho";
+const CODES: &[(&str, &str)] = &[
+    ("ar", "arb"),
+    ("cs", "ces"),
+    ("da", "dan"),
+    ("de", "deu"),
+    ("en", "eng"),
+    ("es", "spa"),
+    ("fi", "fin"),
+    ("fr", "fra"),
+    ("hi", "hin"),
+    ("it", "ita"),
+    ("ja", "jpn"),
+    ("ko", "kor"),
+    ("nl", "nld"),
+    ("pl", "pol"),
+    ("pt", "por"),
+    ("ro", "ron"),
+    ("ru", "rus"),
+    ("sv", "swe"),
+    ("tr", "tur"),
+    ("zh", "zho"),
+];
 
 /// Families whose tokenizers need language codes.
 const WITH_CODES: [&str; 2] = ["mbart", "m2m_100"];
@@ -262,8 +282,7 @@ fn languages(
 /// Returns the tokenizer's code for a language.
 fn code(codes: &[String], language: &str) -> Option<String> {
     let language = language.to_lowercase();
-    let mut pairs = CODES.split(", ").filter_map(|pair| pair.split_once(' '));
-    let long = pairs.find(|(short, _)| *short == language).map(|(_, long)| long);
+    let long = CODES.iter().find(|(short, _)| *short == language).map(|(_, long)| *long);
     let is_of = |code: &&String| {
         let code = code.trim_matches('_');
         let begin = code.split('_').next().unwrap_or_default();

@@ -138,7 +138,7 @@ fn tasks_are_scored_as_by_the_harness() {
                 };
                 let (found, _) = (&rows).score(&models, &request, None).unwrap();
                 let pairs = found[0].iter().zip(questions);
-                let right = pairs.filter(|(found, question)| **found as usize == question.answer).count();
+                let right = pairs.filter(|(found, question)| found.choice() == question.answer).count();
                 assert_eq!(right as f64 / units.len() as f64, known, "{name}, {task}, {}", rule.name());
             }
         }

@@ -37,6 +37,7 @@ use crate::reading::{Input, TextInput, Vocabulary, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Sizes, Task, Timed};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
+use scorer::UnitResult;
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
 
 /// Tokeniser, windows and scoring rule of a language model.
@@ -166,23 +167,23 @@ impl Task for LanguageModelling {
         rows
     }
 
-    fn segments(&self, rows: &Rows, found: Vec<f64>) -> Result<Segments, Error> {
+    fn segments(&self, rows: &Rows, found: Vec<UnitResult>) -> Result<Segments, Error> {
         match &rows.segments {
             SegmentsOf::Documents { words } => {
                 let mut sums = vec![(0.0, 0_u32); words.len()];
                 for (row, found) in found.into_iter().enumerate() {
                     let (sum, tokens) = &mut sums[rows.segment(row)];
-                    *sum += found;
+                    *sum += found.value();
                     *tokens += rows.predictions(row) as u32;
                 }
                 let document = |((nats, tokens), &words)| Ok(NatsStatistics::new(nats, tokens, words)?);
                 Ok(Segments::Nats(sums.into_iter().zip(words).map(document).collect::<Result<_, Error>>()?))
             }
             SegmentsOf::Questions { rule: ChoiceRule::LogOdds, .. } => {
-                Ok(Segments::log_odds(found.into_iter().map(|found| found as f32)))
+                Ok(Segments::log_odds(found.into_iter().map(|found| found.value() as f32)))
             }
             SegmentsOf::Questions { answers, .. } => {
-                let outcome = |(found, &gold): (f64, _)| Outcome { gold, predicted: found as usize };
+                let outcome = |(found, &gold): (UnitResult, _)| Outcome { gold, predicted: found.choice() };
                 let outcomes = found.into_iter().zip(answers).map(outcome).collect();
                 Ok(Segments::Classes(outcomes, ClassificationMetric::Accuracy))
             }

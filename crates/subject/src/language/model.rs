@@ -68,7 +68,7 @@ section! {
         /// Tokens per batch of whole documents, padding included.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub batch_tokens: Option<usize>,
-        /// Train on blocks of text that begin anywhere, instead of documents.
+        /// Train on blocks of text that begin anywhere, instead of documents. An epoch then has `blocks.steps` updates.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub blocks: Option<BlockSpec>,
         /// Learning rate at the end of the warm-up.

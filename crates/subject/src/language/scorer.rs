@@ -9,6 +9,25 @@ use crate::evaluation::{BySet, Request, Scorer};
 use crate::first_order::log_odds;
 use crate::models::Models;
 
+/// Result of a row of a document or of a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum UnitResult {
+    /// Nats of a row, summed over its predictions; of a question the log-odds of the right choice.
+    Value(f64),
+    /// Index of the most probable choice; for a single choice, 0 if greedy decoding produces it.
+    Choice(usize),
+}
+
+impl UnitResult {
+    pub(super) fn value(self) -> f64 {
+        if let Self::Value(value) = self { value } else { unreachable!("a choice has no value") }
+    }
+
+    pub(super) fn choice(self) -> usize {
+        if let Self::Choice(choice) = self { choice } else { unreachable!("a value is not a choice") }
+    }
+}
+
 /// Returns the index of the maximum score; of equal ones the first.
 fn best(scores: &[f64]) -> usize {
     let mut best = 0;
@@ -27,8 +46,8 @@ pub(super) fn scores(
     questions: &[usize],
 ) -> Result<Vec<Vec<f64>>, Error> {
     let batch = rows.batch(model, &rows.of_units(questions))?;
-    let intact = model.variants(&[HeadSet::none()], false)?;
-    let (found, _) = no_grad(|| model.sweep(&batch, &intact, 1, None));
+    let full = model.variants(&[HeadSet::none()], false)?;
+    let (found, _) = no_grad(|| model.sweep(&batch, &full, 1, None));
     Ok(by_question(rows, questions, &finite(&batch.by_row(&found[0].to_kind(Kind::Double)))?))
 }
 
@@ -56,38 +75,39 @@ fn finite(nats: &Tensor) -> Result<Vec<f64>, Error> {
 
 impl Scorer for &Rows {
     type Model = LanguageModel;
-    /// For a row of a document its nats, summed over its predictions. For a question the log-odds of the right choice or the index of the
-    /// most probable one; for a single choice, 0 if greedy decoding produces it.
-    type Segment = f64;
+    type Segment = UnitResult;
 
     fn score(
         &self,
         models: &Models<LanguageModel>,
         request: &Request<'_>,
         left: Option<PrefixCache>,
-    ) -> Result<(BySet<f64>, PrefixCache), Error> {
+    ) -> Result<(BySet<UnitResult>, PrefixCache), Error> {
         let model = models.quickest();
         let mut batch = self.batch(model, &self.of_units(request.rows))?;
         batch.shortfalls = self.has_targets();
         let replacement = request.replacement.map(|all| by_row(self, request.rows, all));
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(replacement.as_ref());
-        let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
+        let (nats, prefix) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let nats = nats.iter().map(|nats| finite(&batch.by_row(&nats.to_kind(Kind::Double))));
         let nats = nats.collect::<Result<Vec<_>, _>>()?;
-        let of_set = |nats: Vec<f64>| -> Vec<f64> {
+        let of_set = |nats: Vec<f64>| -> Vec<UnitResult> {
             let scores = || by_question(self, request.rows, &nats).into_iter().zip(request.rows);
             match &self.segments {
-                SegmentsOf::Documents { .. } => nats,
-                SegmentsOf::Questions { answers, rule: ChoiceRule::LogOdds, .. } => {
-                    scores().map(|(scores, &row)| log_odds(&scores, answers[row])).collect()
-                }
+                SegmentsOf::Documents { .. } => nats.into_iter().map(UnitResult::Value).collect(),
+                SegmentsOf::Questions { answers, rule: ChoiceRule::LogOdds, .. } => scores()
+                    .map(|(scores, &row)| UnitResult::Value(log_odds(&scores, answers[row])))
+                    .collect(),
                 SegmentsOf::Questions { .. } if batch.shortfalls => {
-                    nats.into_iter().map(|shortfall| f64::from(shortfall > 0.0)).collect()
+                    let choice = |shortfall: f64| UnitResult::Choice(usize::from(shortfall > 0.0));
+                    nats.into_iter().map(choice).collect()
                 }
-                SegmentsOf::Questions { .. } => scores().map(|(scores, _)| best(&scores) as f64).collect(),
+                SegmentsOf::Questions { .. } => {
+                    scores().map(|(scores, _)| UnitResult::Choice(best(&scores))).collect()
+                }
             }
         };
-        Ok((nats.into_iter().map(of_set).collect(), trunk))
+        Ok((nats.into_iter().map(of_set).collect(), prefix))
     }
 }
 
@@ -158,14 +178,14 @@ mod tests {
         let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
         let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
         let units: Vec<usize> = (0..40).collect();
-        let each = |_: &mut Progress, index: usize, found: Vec<f64>| {
+        let each = |_: &mut Progress, index: usize, found: Vec<UnitResult>| {
             let model = &models.exact;
             let layout = model.config().layout();
             let gates = Gates::masking(&layout, std::slice::from_ref(&sets[index]), model.options()).unwrap();
             let examples = rows.examples(model, &units).unwrap();
             let losses = no_grad(|| model.losses(&examples, &gates, &ModelDropout::OFF));
             for (found, loss) in found.into_iter().zip(to_vec::<f64>(&losses.to_kind(Kind::Double))) {
-                let expected = (-found).exp().ln_1p();
+                let expected = (-found.value()).exp().ln_1p();
                 assert!((loss - expected).abs() < 1e-5, "{found:?}: {loss}, {expected}");
             }
             Ok(())
@@ -176,14 +196,14 @@ mod tests {
     }
 
     /// Returns the model's choices under one head set, evaluated separately.
-    fn alone(model: &LanguageModel, rows: &Rows, set: &HeadSet, rescale: bool) -> Vec<f64> {
+    fn alone(model: &LanguageModel, rows: &Rows, set: &HeadSet, rescale: bool) -> Vec<UnitResult> {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
         let all: Vec<usize> = (0..rows.units()).collect();
         let batch = rows.batch(model, &rows.of_units(&all)).unwrap();
         let nats = model.prediction_nats(&batch, &gates, &ModelDropout::OFF);
         let nats = finite(&batch.by_row(&nats.to_kind(Kind::Double))).unwrap();
-        by_question(rows, &all, &nats).iter().map(|scores| best(scores) as f64).collect()
+        by_question(rows, &all, &nats).iter().map(|scores| UnitResult::Choice(best(scores))).collect()
     }
 
     /// With any memory budget and any head sets, each question gets the choice that a separate evaluation of the head set gives. Of 2,400
@@ -205,7 +225,7 @@ mod tests {
             let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
             let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
             let mut changed = 0;
-            let each = |_: &mut Progress, index: usize, found: Vec<f64>| {
+            let each = |_: &mut Progress, index: usize, found: Vec<UnitResult>| {
                 let expected = alone(&models.exact, &rows, &sets[index], rescale);
                 changed += found.iter().zip(&expected).filter(|(found, expected)| found != expected).count();
                 Ok(())

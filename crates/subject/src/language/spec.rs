@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{DecoderSpec, PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
 use crate::error::Error;
-use crate::spec::{KNOWN, check_fetched, check_roles, check_sizes, from_scratch, no_format, section};
+use crate::spec::{check_fetched, check_roles, check_sizes, from_scratch, no_format, no_split, section};
 use crate::task::{Outline, Spec};
 
 section! {
@@ -139,13 +139,14 @@ impl Spec for LanguageSpec {
     }
 
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Texts, Error> {
+        let no_split = || no_split(split, self.data.split_names());
         if let Some(grammar) = self.data.grammar {
-            return Ok(grammar.read(split).expect(KNOWN));
+            return grammar.read(split).ok_or_else(no_split);
         }
         if let Some(repeats) = self.data.repeats {
-            return Ok(Texts::Documents(repeats.read(split).expect(KNOWN)));
+            return repeats.read(split).map(Texts::Documents).ok_or_else(no_split);
         }
-        let files = &self.data.splits[split];
+        let files = self.data.splits.get(split).ok_or_else(no_split)?;
         check_fetched(&files.paths(data), files.fetch.as_ref().or(self.data.fetch.as_ref()))?;
         Ok(files.read(data, bad).ok_or_else(|| no_format(split))??)
     }

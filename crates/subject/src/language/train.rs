@@ -6,7 +6,7 @@ use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::splits::language::Texts;
 use serde_json::json;
 use tch::Kind;
-use training::{Machine, Recipe};
+use training::{AdamSettings, Machine, Recipe};
 
 use super::LanguageModelling;
 use super::model::{PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
@@ -40,7 +40,9 @@ impl Trained for LanguageModelling {
         }
         let described = (described, "cross-entropy, nats per token".to_owned());
         let recipe = |training: PretrainingSpec| {
-            training.recipe(described, (training.adam_betas, EPSILON), training.keep)
+            let PretrainingSpec { adam_betas: betas, clip_norm, weight_decay, keep, .. } = training;
+            let adam = AdamSettings { betas, epsilon: EPSILON, weight_decay };
+            training.recipe(described, (adam, clip_norm), keep)
         };
         Ok(training.map(recipe))
     }

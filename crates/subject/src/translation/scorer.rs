@@ -42,7 +42,7 @@ impl Scorer for Sentences<'_> {
         let (model, task) = (models.quickest(), self.task);
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let sources = self.prepared.sources(request.rows);
-        let (found, trunk) = task.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
+        let (found, prefix) = task.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
         for (translations, _) in found.iter().zip(request.sets).filter(|(_, set)| set.is_empty()) {
             for ((translation, &row), source) in translations.iter().zip(request.rows).zip(&sources) {
                 self.cuts.count((row, source.len()), translation, (&task.search, model.config()));
@@ -60,7 +60,7 @@ impl Scorer for Sentences<'_> {
             }
         };
         let of_set = |found: &Vec<Translation>| found.iter().zip(request.rows).map(counted).collect();
-        Ok((found.iter().map(of_set).collect(), trunk))
+        Ok((found.iter().map(of_set).collect(), prefix))
     }
 
     fn doubt(&self) -> Option<String> {

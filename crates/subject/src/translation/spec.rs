@@ -20,7 +20,7 @@ use stats::bleu::BleuTokenizer;
 use stats::{Metric, MetricName};
 
 use crate::error::Error;
-use crate::spec::{KNOWN, check_fetched, check_sizes, check_training, from_scratch, section};
+use crate::spec::{check_fetched, check_sizes, check_training, from_scratch, no_split, section};
 use crate::task::{Outline, Spec};
 
 section! {
@@ -246,10 +246,11 @@ impl Spec for TranslationSpec {
     }
 
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<ParallelText, Error> {
+        let no_split = || no_split(split, self.outline().splits);
         if let Some(grammar) = self.data.grammar {
-            return Ok(grammar.read(split).expect(KNOWN));
+            return grammar.read(split).ok_or_else(no_split);
         }
-        let files = &self.data.splits[split];
+        let files = self.data.splits.get(split).ok_or_else(no_split)?;
         check_fetched(&files.paths(data), files.fetch.as_ref().or(self.data.fetch.as_ref()))?;
         Ok(files.read(data, bad)?)
     }

@@ -7,7 +7,7 @@ use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::json;
 use tch::Kind;
-use training::{Keep, Machine, Recipe};
+use training::{AdamSettings, Keep, Machine, Recipe};
 
 use super::Translation;
 use super::pairs::Pairs;
@@ -35,7 +35,12 @@ impl Trained for Translation {
             "tokenizer": tokenizer, "model": model, "training": training,
         });
         let described = (settings, "cross-entropy, nats per target token".to_owned());
-        Ok(training.map(|training| training.recipe(described, (training.adam_betas, EPSILON), Keep::Best)))
+        let recipe = |training: TrainingSpec| {
+            let TrainingSpec { adam_betas: betas, clip_norm, weight_decay, .. } = training;
+            let adam = AdamSettings { betas, epsilon: EPSILON, weight_decay };
+            training.recipe(described, (adam, clip_norm), Keep::Best)
+        };
+        Ok(training.map(recipe))
     }
 
     fn train_tokenizer(spec: &TranslationSpec, train: &ParallelText) -> Result<SubwordTokenizer, Error> {

@@ -1,4 +1,4 @@
-//! Folders of each family, and what transformers makes of them: `make.py` beside the fixtures.
+//! Folders of each family; `make.py` next to the fixtures writes the results that transformers gives.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
@@ -17,7 +17,7 @@ struct Expected {
     results: Vec<Results>,
 }
 
-/// Numbers of a text and its pair, and the maximum length.
+/// Indices of a text and its pair, and the maximum length.
 #[derive(serde::Deserialize)]
 struct Case(usize, Option<usize>, usize);
 
@@ -33,8 +33,7 @@ fn expected() -> Expected {
     serde_json::from_slice(&fs::read(Path::new(FIXTURES).join("expected.json")).unwrap()).unwrap()
 }
 
-/// The table of the normaliser in [`PIECES`], which is a field of a SentencePiece model: behind the name, a tag, and the length of
-/// the table in three groups of seven bits.
+/// Returns the normaliser's table from [`PIECES`]. Its length follows the name and a tag, in three groups of seven bits.
 fn charsmap() -> Vec<u8> {
     const NAME: &[u8] = b"nmt_nfkc\x12";
     let mut bytes = Vec::new();
@@ -50,7 +49,7 @@ fn encoded(charsmap: &[u8]) -> Value {
     base64::engine::general_purpose::STANDARD.encode(charsmap).into()
 }
 
-/// A `tokenizer.json` with the table that is left out of the fixtures.
+/// Inserts the normaliser's table, which the fixtures leave out, into a `tokenizer.json`.
 fn with_charsmap(json: &str, charsmap: &[u8]) -> String {
     let mut json: Value = serde_json::from_str(json).unwrap();
     let normalizer = &mut json["normalizer"];
@@ -61,7 +60,7 @@ fn with_charsmap(json: &str, charsmap: &[u8]) -> String {
     json.to_string()
 }
 
-/// A copy of a fixture; one of `changed` stands in place of its namesake.
+/// Copies a fixture, replacing or adding the files in `changed`.
 pub(super) fn copied(name: &str, changed: &[(&str, &str)]) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in fs::read_dir(Path::new(FIXTURES).join(name)).unwrap() {
@@ -133,8 +132,8 @@ fn only_bert_and_distilbert_have_two_segments() {
     }
 }
 
-/// Ids, and places of the first pieces, by transformers 5.24 with `is_split_into_words` and, for RoBERTa, `add_prefix_space`: there the
-/// space before a word may be its first piece.
+/// Ids and positions of first tokens from transformers 5.24 with `is_split_into_words` and, for RoBERTa, `add_prefix_space`. With RoBERTa,
+/// a word's first token may be the space before it.
 #[test]
 fn first_pieces_of_words_are_those_of_transformers() {
     let words = ["The", "doors", "opened,", "Don't", "naïve", "…", "end"].map(str::to_owned);

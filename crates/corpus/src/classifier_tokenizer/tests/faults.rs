@@ -1,10 +1,10 @@
-//! Lists of added tokens, and models with fewer rows than tokens.
+//! Lists of added tokens, and models with fewer embedding rows than tokens.
 use serde_json::json;
 
 use super::families::copied;
 use super::*;
 
-/// transformers wrote such a list once, and does not look at one where `tokenizer_config.json` has its own.
+/// Older versions of transformers wrote `added_tokens.json`; it is ignored if `tokenizer_config.json` has its own list.
 #[test]
 fn tokens_of_an_older_list_are_added() {
     let size = |name: &str, list: &str| {

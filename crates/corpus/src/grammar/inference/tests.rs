@@ -100,6 +100,16 @@ fn hypothesis(example: &Example) -> &str {
     example.input.texts().nth(1).unwrap()
 }
 
+/// Returns the accuracy, in percent, of predicting the most frequent label among examples with the same feature.
+fn majority_accuracy<F: Eq + std::hash::Hash>(examples: &[Example], feature: impl Fn(&Example) -> F) -> f64 {
+    let mut counts: HashMap<F, HashMap<&str, usize>> = HashMap::new();
+    for example in examples {
+        *counts.entry(feature(example)).or_default().entry(&example.label).or_default() += 1;
+    }
+    let right: usize = counts.values().filter_map(|labels| labels.values().max()).sum();
+    100.0 * right as f64 / examples.len() as f64
+}
+
 fn domains() -> impl Strategy<Value = Domain> {
     prop_oneof![Just(Domain::Standard), Just(Domain::Shifted)]
 }
@@ -124,5 +134,32 @@ proptest! {
                 prop_assert_eq!(Gist::new(&shorter).verbs, Gist::new(&text).verbs);
             }
         }
+    }
+}
+
+#[test]
+fn splits_share_no_premise_and_labels_take_turns() {
+    let sizes = SplitSizes { train: 3_000, dev: 301, test: 902, shifted: 703 };
+    let Splits { train, dev, test, shifted } = inference_splits(sizes, 1);
+    let all = [train, dev, test, shifted];
+    assert_eq!(all.each_ref().map(Vec::len), [3_000, 301, 902, 703]);
+    for split in &all {
+        assert!(split.iter().zip(INFERENCE_LABELS.iter().cycle()).all(|(own, label)| own.label == *label));
+    }
+    assert_eq!(all.iter().flatten().map(premise).collect::<HashSet<_>>().len(), 4_906);
+}
+
+/// Chance is 33.3%, with a standard error of 0.4 points for 12,000 pairs. Half of the hypotheses of each label contain "not"; slightly more
+/// of the neutral ones from negated premises do. Additions make neutral hypotheses slightly longer.
+#[test]
+fn a_hypothesis_alone_hardly_predicts_its_label() {
+    for domain in DOMAINS {
+        let examples = Generator::new(domain, 1).take(12_000, &mut HashSet::new());
+        let has_not = |example: &Example| hypothesis(example).contains(" not ");
+        let length = |example: &Example| hypothesis(example).split(' ').count();
+        let negation = majority_accuracy(&examples, has_not);
+        let both = majority_accuracy(&examples, |example| (has_not(example), length(example)));
+        assert!(negation < 36.0, "{domain:?}: \"not\" predicts {negation}%");
+        assert!(both < 42.0, "{domain:?}: \"not\" and length predict {both}%");
     }
 }

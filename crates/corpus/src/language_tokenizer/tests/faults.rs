@@ -1,4 +1,4 @@
-//! Folders that are at fault: each is refused in one line.
+//! Faulty folders, each refused in one line.
 use serde_json::json;
 
 use super::*;
@@ -8,7 +8,7 @@ fn json_of(name: &str) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// One that cuts off more letters than a token has makes the library count below zero.
+/// Stripping more characters than a token has makes the library's counter underflow.
 #[test]
 fn a_decoder_that_fails_is_an_error() {
     let mut json = json_of("llama2");
@@ -19,7 +19,7 @@ fn a_decoder_that_fails_is_an_error() {
     assert!(error.starts_with("a text cannot be cut into tokens: its parser fails: "), "{error}");
 }
 
-/// Oniguruma's syntax, which other engines read in another way.
+/// `\h` has its own meaning in Oniguruma's syntax.
 #[test]
 fn patterns_are_those_of_the_reference() {
     let mut json = json_of("llama3");

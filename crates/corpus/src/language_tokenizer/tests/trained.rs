@@ -1,4 +1,4 @@
-//! Tokenisers that are trained here.
+//! Tokenizers that are trained here.
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn reloaded(tokenizer: &LanguageTokenizer) -> LanguageTokenizer {
     LanguageTokenizer::load(folder.path()).unwrap()
 }
 
-/// Ids by the library alone from the saved file, as on its Python side.
+/// Encodes with the saved file and the library alone, as the library's Python package does.
 fn foreign(tokenizer: &LanguageTokenizer, text: &str) -> Result<Vec<u32>, String> {
     let foreign: Tokenizer = tokenizer.to_json().to_string().parse().unwrap();
     let encoding = foreign.encode(text, true).map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ fn other_readers_give_equal_ids() {
     assert_eq!(reloaded(&SMALL).to_json(), SMALL.to_json());
 }
 
-/// By code point: `\n` 1, `a` 2, `b` 3, `é` 4.
+/// Sorted by code point: `\n` 1, `a` 2, `b` 3, `é` 4.
 #[test]
 fn characters_are_numbered_by_code_point() {
     let tokenizer = LanguageTokenizer::characters(["ba\n", "éa"].iter());

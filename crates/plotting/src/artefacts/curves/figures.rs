@@ -47,17 +47,17 @@ const FOLDED: &str = "mean: by importance, with the outputs of masked heads repl
      projection if the model has one";
 
 /// Name of a figure, and its file name.
-type Captions = [&'static str; 2];
+type FigureName = [&'static str; 2];
 
-const THIRD: Captions = ["Figure 3", "figure3"];
-const FOURTH: Captions = ["Figure 4", "figure4"];
-const SIXTH: Captions = ["Figure 6", "figure6"];
+const THIRD: FigureName = ["Figure 3", "figure3"];
+const FOURTH: FigureName = ["Figure 4", "figure4"];
+const SIXTH: FigureName = ["Figure 6", "figure6"];
 
 /// Returns the figure of the paper that a setup belongs to. Figure 3 covers translation and inference, and language models, which the paper
 /// lacks; Figure 6 covers the other classifiers.
 ///
 /// Differs from the paper: Figure 6 there also has a translator (IWSLT), which is in Figure 3 here.
-fn third_or_sixth(pruning: &Pruning) -> Captions {
+fn third_or_sixth(pruning: &Pruning) -> FigureName {
     let is_third = pruning.results.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
     if is_third || pruning.results.file.is_language() { THIRD } else { SIXTH }
 }
@@ -169,7 +169,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
 pub(super) fn chart(
     pruning: &Pruning,
     criterion: Criterion,
-    ([name, stem], title, x): (Captions, &str, &str),
+    ([name, stem], title, x): (FigureName, &str, &str),
     drawn: Vec<(&Series, Curve)>,
     mut layers: Vec<Layer>,
 ) -> Chart {

@@ -126,6 +126,16 @@ fn of_random_orders_there_is_a_median_and_a_range() {
     assert_eq!((series.score_at(31.0), series.score_at(50.0)), (Some((30.0, 28.0)), None));
 }
 
+#[test]
+fn complements_and_floors_have_their_own_scores() {
+    let importance = row(Order::Importance, 1, 5, 29.0, None);
+    let turned = CurveRow { complement: true, score: 25.0, ..importance.clone() };
+    let pruning = pruning(vec![importance, turned, row(Order::Floor, 0, 10, 0.5, None)]);
+    let series = pruning.find(Scope::All, Order::Importance).unwrap();
+    assert_eq!(pruning.complement(series).unwrap().score_at(50.0), Some((50.0, 25.0)));
+    assert_eq!((series.score_at(50.0), pruning.floors[&Scope::All].score), (Some((50.0, 29.0)), 0.5));
+}
+
 /// The margin is 0.6 points. The interval of step 2 reaches it, step 3 loses more, and the whole interval of step 4 is above it. So 10% are
 /// dispensable, 20% are within the margin as measured, and 30% may still be.
 #[test]
@@ -136,7 +146,7 @@ fn the_tolerable_share_lies_in_its_interval() {
     for (row, ends) in pruning.series[0].runs[0].iter_mut().zip(ends) {
         (row.delta_low, row.delta_high) = ends.unzip();
     }
-    let found = |pruning: &Pruning| pruning.series[0].tolerable(pruning.results.judge(CRITERION));
+    let found = |pruning: &Pruning| pruning.series[0].within_margin(pruning.results.judge(CRITERION));
     assert_eq!(found(&pruning), Some(ShareWithinMargin { percent: 20.0, low: 10.0, high: 30.0 }));
     let untested = curve(&[(1, 29.9, None)]);
     assert_eq!(found(&untested), None);

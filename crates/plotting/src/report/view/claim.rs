@@ -45,7 +45,7 @@ fn heads(sweep: &Ablations, replicates: Option<&Replicates>, criterion: Criterio
 }
 
 fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
-    let ShareWithinMargin { percent, low, high } = pruning.tolerable(criterion)?;
+    let ShareWithinMargin { percent, low, high } = pruning.within_margin(criterion)?;
     let judge = pruning.results.judge(criterion);
     let margin = judge.margin_in_words();
     let dispensable = if low > 0.0 { format!("{}% are", tenths(low)) } else { "none are".to_owned() };
@@ -70,7 +70,7 @@ pub fn key_numbers(subject: &SubjectResults, criterion: Criterion) -> [Cell; 5] 
     let base = base.or(pruning.map(|pruning| pruning.results.described_base()));
     let [needed, dispensable, undecided] =
         three(sweep.and_then(|sweep| sweep.judge(criterion).verdicts(&sweep.rows)));
-    let share = pruning.and_then(|pruning| pruning.tolerable(criterion)).map(|found| {
+    let share = pruning.and_then(|pruning| pruning.within_margin(criterion)).map(|found| {
         let ends = range((found.low, found.high), tenths);
         Cell::number(format!("{} [{ends}]", tenths(found.percent)), found.percent)
     });

@@ -28,7 +28,7 @@ fn shares_of<'a>(
     criterion: Criterion,
 ) -> Vec<Compared<'a>> {
     let of = |pruning: &'a Pruning| {
-        let found = pruning.tolerable(criterion)?;
+        let found = pruning.within_margin(criterion)?;
         Some(Compared { ours: Some((pruning, found)), published: pruning.published(published) })
     };
     let mut shares: Vec<_> = all.iter().filter_map(|subject| of(subject.pruning.as_ref()?)).collect();

@@ -155,7 +155,7 @@ fn domains(pair: &Pair) -> Option<Row> {
 /// Section 4.2: many heads can be masked together.
 fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
     let theirs = pruning.published(&PAPER.shares)?;
-    let found = pruning.tolerable(criterion)?;
+    let found = pruning.within_margin(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
         (true, _) => said(true, "some heads are dispensable together"),
         (false, true) => "cannot be said: our interval begins at 0".to_owned(),
