@@ -49,24 +49,12 @@ const SMALLER: [(&str, &str); 5] = [
     ("just reproduce-table4", "just reproduce-table4 demo-inference --width 90"),
 ];
 
-/// A step that a page asks of its reader.
-enum Step {
-    /// Runs a command.
-    Run(String),
-    /// Writes the file of a setup.
-    Describe { subject: String, text: String },
-}
-
-/// Finds commands that start with `just`, `headcount` or `cargo run`, in shell blocks and inline code, and complete setups. Placeholders
+/// Finds commands that start with `just`, `headcount` or `cargo run`, in shell blocks and inline code. Placeholders
 /// such as `<subject>` become the demo, and `[options]` are left out. `-table3`, after `reproduce-table2`, is short for a recipe.
-fn steps_in(page: &str) -> Vec<Step> {
+fn commands_in(page: &str) -> Vec<String> {
     let blocks: Vec<&str> = page.split("```").collect();
-    let mut steps = Vec::new();
+    let mut commands = Vec::new();
     for (place, block) in blocks.iter().enumerate() {
-        if let Some(text) = block.strip_prefix("toml\n").filter(|text| text.contains("task = ")) {
-            let subject = subject_named_by(blocks[place - 1], blocks[place + 1]);
-            steps.push(Step::Describe { subject, text: text.to_owned() });
-        }
         let code: Vec<&str> = if place % 2 == 0 {
             block.split('`').skip(1).step_by(2).collect()
         } else {
@@ -80,22 +68,13 @@ fn steps_in(page: &str) -> Vec<Step> {
                 needed.replace("<subject>", "demo-translation").replace("fetch <name>", "fetch minilm");
             let filled = filled.replace("<setup>", "demo-translation").replace("<name>", "demo-language");
             if ["just ", "headcount ", "cargo run "].iter().any(|start| filled.starts_with(start)) {
-                steps.push(Step::Run(filled));
+                commands.push(filled);
             } else if filled.starts_with("-table") || filled.starts_with("-figure") {
-                steps.push(Step::Run(format!("just reproduce{filled}")));
+                commands.push(format!("just reproduce{filled}"));
             }
         }
     }
-    steps
-}
-
-/// Returns the name in `experiments/<name>.toml` with a colon directly before a block, or else the first such name after it.
-fn subject_named_by(before: &str, behind: &str) -> String {
-    let announced = before.trim_end().strip_suffix(".toml`:");
-    let announced = announced.and_then(|text| text.rsplit_once("`experiments/"));
-    let later = || behind.split_once("`experiments/")?.1.split_once(".toml`");
-    let name = announced.map(|(_, name)| name).or_else(|| later().map(|(name, _)| name));
-    name.unwrap().to_owned()
+    commands
 }
 
 fn zipped(text: &str) -> Vec<u8> {
@@ -265,23 +244,12 @@ impl Desk {
         }
     }
 
-    /// Runs each command on a page and writes its files; returns the failures.
+    /// Runs each command on a page once; returns the failures.
     fn follow_page(&self, page: &str) -> Vec<String> {
-        let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
-        for step in steps_in(&fs::read_to_string(root().join(page)).unwrap()) {
-            match step {
-                Step::Describe { subject, text } => {
-                    self.write(&format!("experiments/{subject}.toml"), text.as_bytes());
-                    let _ = fs::remove_dir_all(self.path().join("results").join(subject));
-                    seen.clear();
-                }
-                Step::Run(command) if seen.insert(command.clone()) => {
-                    faults.extend(self.follow(&command).err().map(|fault| format!("{page}: {fault}")));
-                }
-                Step::Run(_) => {}
-            }
-        }
-        faults
+        let mut seen = BTreeSet::new();
+        let commands = commands_in(&fs::read_to_string(root().join(page)).unwrap()).into_iter();
+        let fault = |command: String| self.follow(&command).err().map(|fault| format!("{page}: {fault}"));
+        commands.filter(|command| seen.insert(command.clone())).filter_map(fault).collect()
     }
 }
 
@@ -356,15 +324,10 @@ fn pages_stay_short_enough_to_be_read() {
 #[test]
 fn exceptions_are_made_for_commands_that_are_there() {
     let pages = PAGES.map(|page| fs::read_to_string(root().join(page)).unwrap());
-    let steps: Vec<Step> = pages.iter().flat_map(|page| steps_in(page)).collect();
-    let commands: Vec<_> = steps
-        .iter()
-        .filter_map(|step| if let Step::Run(command) = step { Some(command.as_str()) } else { None })
-        .collect();
+    let commands: Vec<String> = pages.iter().flat_map(|page| commands_in(page)).collect();
     for recipe in LOOKED_UP {
-        let is_of = |command: &&str| command.split_whitespace().nth(1) == Some(recipe);
+        let is_of = |command: &String| command.split_whitespace().nth(1) == Some(recipe);
         assert!(commands.iter().any(is_of), "{recipe}");
     }
-    assert!(steps.iter().any(|step| matches!(step, Step::Describe { .. })), "no setup is found");
     assert!(SMALLER.iter().all(|(of, _)| commands.iter().any(|command| command.contains(of))));
 }
