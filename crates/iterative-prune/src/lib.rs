@@ -64,8 +64,8 @@ struct Args {
     #[arg(long)]
     uniform: bool,
 
-    /// Repairs of the masked models, separated by commas [default: none,mean,least-squares with --preset compare-methods, otherwise models
-    /// are scored without repair]
+    /// Repairs of the masked models, separated by commas [default: none,mean,least-squares with --preset compare-methods, training with
+    /// --preset prune-and-retrain, otherwise no repair]
     #[arg(long, value_enum, action = ArgAction::Set, value_delimiter = ',', value_name = "REPAIRS", conflicts_with_all = ["rescale", "ablation"])]
     repair: Vec<Repair>,
 
