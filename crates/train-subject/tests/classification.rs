@@ -126,7 +126,7 @@ fn a_faulty_description_is_refused_before_training() {
         (metric, "metric = \"recall\"", "unknown variant `recall`"),
         (labels, "labels = [\"bad\", \"bad\"]", "data.labels names a class twice"),
         (labels, "", "[training] needs data.labels"),
-        ("text = \"review\"", "text = 4", "train.tsv has no column 4"),
+        ("text = \"review\"", "text = 4", "train.tsv` has no column 4"),
         ("dev = \"reviews/dev.tsv\"", "dev = 3", "a split must be \"file\", { file = "),
         ("dev = \"reviews/dev.tsv\"", "", "[training] needs a dev split, but `dev` is none of"),
         ("vocabulary = 60", "", "[model] needs tokenizer.vocabulary"),

@@ -89,7 +89,7 @@ fn a_faulty_subject_is_refused_before_training() {
 
 #[test]
 fn an_unknown_setup_or_device_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder(TRANSLATOR);
     refuses(program("train-subject", folder.path()).arg("nothing"), "no setup `nothing`");
     refuses(command(folder.path()).args(["--device", "cuda:99"]), "no device `cuda:99`");
 }
