@@ -185,6 +185,24 @@ mod tests {
         assert_close(found.variance(100.0), found.variance(1.0), 1e-12);
     }
 
+    /// With skewness 0.3 and the 0.975 quantile 2.008559 of t with 50 degrees of freedom: ((1 + 0.3 (±2.008559 - 0.05))^(1/3) - 1) / 0.1.
+    #[test]
+    fn skewness_moves_both_ends() {
+        let [skewness, sample, parameters] = [0.3, 52.0, 2.0];
+        let found = Estimate {
+            effect: 0.0,
+            correlation: None,
+            residual: 1.0,
+            predicted: 0.0,
+            skewness,
+            sample,
+            parameters,
+        };
+        let Interval { low, high } = found.interval(0.025).unwrap();
+        assert_close(low, -1.665699, 1e-5);
+        assert_close(high, 2.741423, 1e-5);
+    }
+
     /// Returns the error rate on each side, nominally 2.5%: skewed effects with noisy predictions from a population with known mean.
     fn errors(exponent: f64, size: usize) -> [f64; 2] {
         const TRIALS: usize = 4_000;
