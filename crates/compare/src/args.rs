@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use records::verdicts::{MARGIN_PERCENT, is_margin};
+use records::verdicts::MARGIN_PERCENT;
 use stats::swaps::SWAPS;
 
 /// Compares runs of an evaluation document by document: is B worse than A, no worse, or undecided?
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     pub other_prompts: bool,
 
     /// Margin: the largest acceptable loss, in percent of the first run's score
-    #[arg(long, value_name = "PERCENT", default_value_t = MARGIN_PERCENT, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = MARGIN_PERCENT, value_parser = significance::margin)]
     pub margin: f64,
 
     /// Margin in the unit of the score, instead of --margin
@@ -117,11 +117,6 @@ impl Args {
 pub(crate) fn of_task<'a>(names: &'a [String], task: &str) -> Option<&'a str> {
     let own = names.iter().find_map(|name| name.split_once('=').filter(|(named, _)| *named == task));
     own.map(|(_, name)| name).or_else(|| names.iter().map(String::as_str).find(|name| !name.contains('=')))
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| is_margin(*percent));
-    percent.ok_or_else(|| "must be a number above 0 and at most 100".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -55,7 +55,7 @@ impl HardConcrete {
     }
 
     /// Returns the probability that a gate is not 0, `[heads]`: `sigmoid(log_alpha - β ln(-γ / ζ))`, Louizos et al. (2018), Equation 12.
-    pub fn p_open(&self) -> Tensor {
+    fn p_open(&self) -> Tensor {
         (&self.log_alpha - TEMPERATURE * (-LOW / HIGH).ln()).sigmoid()
     }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Parser;
 use experiment::{HeadSweep, MaskingArgs, OpenRows, SharedArgs};
-use heads::experiment::{ABLATE_ONE, CROSS_DOMAIN};
+use heads::experiment::CROSS_DOMAIN;
 use records::Signature;
 use significance::TestArgs;
 use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
@@ -76,12 +76,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     }
     let scored = |split| args.shared.scored(split, args.masking.rescale).under(ablation.clone());
     let scored = [first, second].map(scored);
-    let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
-        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
-        let path = description.result_path(&args.shared.results, ABLATE_ONE.name, scored);
-        Ok(sweep.ingredient(&subject, &layout.heads(), &path, &args.shared, &machine)?.path)
-    };
-    let files = [sweep(&scored[0])?, sweep(&scored[1])?];
+    let (heads, model) = (layout.heads(), (&description, &subject));
+    let measured = |scored| HeadSweep::measured(scored, &heads, model, (&args.shared, &machine));
+    let files = [measured(&scored[0])?.path, measured(&scored[1])?.path];
 
     let signature = signature(args, &subject, (&scored, &files), &machine)?;
     let OpenRows { path, mut writer } = args.shared.open_rows(&path, &signature)?;

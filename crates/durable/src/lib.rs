@@ -50,7 +50,8 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn parent(path: &Path) -> &Path {
+/// Returns the folder of a file or folder; `.` for a bare name.
+pub fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| *parent != OsStr::new(""));
     parent.unwrap_or(Path::new("."))
 }

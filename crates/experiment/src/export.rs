@@ -40,8 +40,7 @@ impl Export {
         if folder.exists() && !overwrite {
             return Err(exists(folder));
         }
-        let parent =
-            folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = durable::parent(folder);
         fs::create_dir_all(parent).map_err(|source| Error::write(parent, source))?;
         Ok(Self { folder: folder.to_owned(), overwrite, about: None })
     }
@@ -245,7 +244,7 @@ mod tests {
 
     /// Foreign files stay, outdated files of an earlier export go, and a failure leaves everything as it was.
     #[test]
-    fn an_earlier_export_is_replaced_as_a_whole_or_not_at_all() {
+    fn an_export_is_replaced_whole_or_not_at_all_if_asked_and_never_over_its_source_or_folders() {
         let folder = tempfile::tempdir().unwrap();
         let (source, target) = (source(folder.path()), folder.path().join("pruned"));
         assert!(Export::new(&target, false).unwrap().fill(&source, failing).is_err());

@@ -5,7 +5,7 @@ use heads::experiment::ABLATE_ONE;
 use heads::{HeadId, HeadLayout, HeadSet};
 use records::{AblationRow, BASE, Identity, MetricName, Signature, read_signed};
 use significance::TestArgs;
-use subject::{Scored, Subject};
+use subject::{Description, Scored, Subject};
 use training::Machine;
 
 use crate::args::SharedArgs;
@@ -44,6 +44,18 @@ impl HeadSweep {
             deciding: None,
             arguments: Vec::new(),
         }
+    }
+
+    /// Returns results of `ablate-one` on a split; missing rows are measured.
+    pub fn measured(
+        on: &Scored,
+        heads: &[HeadId],
+        (description, subject): (&Description, &Subject),
+        (shared, machine): (&SharedArgs, &Machine),
+    ) -> Result<Finished<AblationRow>, Error> {
+        let path = description.result_path(&shared.results, ABLATE_ONE.name, on);
+        let sweep = Self::one_at_a_time(on.clone(), &subject.layout(), TestArgs::default());
+        sweep.ingredient(subject, heads, &path, shared, machine)
     }
 
     /// Scores the subject for each of `heads` that has no row yet, and tests all rows.

@@ -145,8 +145,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         let mut each = |_, evaluation: Evaluation| {
             if !self.bases.contains_key(base) {
                 let columns = evaluation.segments.metric().columns();
-                if let Some(doubt) =
-                    doubt_of_labels(&evaluation.segments, &self.writer.signature_mut().identity)
+                if let Some(doubt) = doubt_of_labels(&evaluation.segments, &self.writer.signature().identity)
                 {
                     words::warn(&doubt);
                 }

@@ -10,7 +10,6 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{AblationRow, Identity, Order, TestedRow};
 use serde_json::Value;
-use significance::TestArgs;
 use subject::{Ablation, Description, Sample, Scored, Subject};
 use training::Machine;
 
@@ -282,24 +281,17 @@ impl Oracle {
     ) -> Result<Option<Self>, Error> {
         let identity = subject.identity(ABLATE_ONE.name, scored)?;
         let path = description.result_path(results, ABLATE_ONE.name, scored);
-        Ok(find(&path, &identity)?.map(|found| Self::of(found.rows)))
+        Ok(find(&path, &identity)?.map(|found| Self { rows: found.rows }))
     }
 
     /// Returns results of `ablate-one` on a split; missing rows are measured.
     pub fn measured(
         on: &Scored,
         heads: &[HeadId],
-        (description, subject): (&Description, &Subject),
-        (shared, machine): (&SharedArgs, &Machine),
+        model: (&Description, &Subject),
+        with: (&SharedArgs, &Machine),
     ) -> Result<Self, Error> {
-        let path = description.result_path(&shared.results, ABLATE_ONE.name, on);
-        let sweep = HeadSweep::one_at_a_time(on.clone(), &subject.layout(), TestArgs::default());
-        Ok(Self::of(sweep.ingredient(subject, heads, &path, shared, machine)?.rows))
-    }
-
-    /// Wraps complete rows.
-    pub fn of(rows: Vec<AblationRow>) -> Self {
-        Self { rows }
+        Ok(Self { rows: HeadSweep::measured(on, heads, model, with)?.rows })
     }
 
     /// Returns the loss of score without each of `heads`, in the metric's unit; `None` if a head has no row.
@@ -335,7 +327,7 @@ mod tests {
 
     /// 3/5 and 4/5 after normalisation; weight 1/4, and weight 3/4 for the entropies 0.1 and 0.5. A high entropy goes first.
     #[test]
-    fn importance_and_entropy_are_mixed_after_normalisation_which_can_be_turned_off() {
+    fn importance_and_entropy_are_mixed_after_optional_normalisation_and_high_entropy_goes_first() {
         let found = estimate().score(Order::By(Measure::ImportanceEntropy), &measured());
         let expected = [0.25 * 0.6 + 0.75 * 0.1, 0.25 * 0.8 + 0.75 * 0.5];
         for ((head, found), expected) in found.iter().zip(expected) {

@@ -158,7 +158,7 @@ mod tests {
 
     /// Sums over both layers: 8, 3, 8 and 12.5.
     #[test]
-    fn a_head_of_a_shared_layer_goes_from_all_turns() {
+    fn a_head_of_a_shared_layer_goes_from_all_layers() {
         let units = MaskingUnits::of(&layout().of_one_layer(), Unit::Group, false).unwrap();
         let order = units.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
         let names: Vec<String> = order.iter().map(ToString::to_string).collect();

@@ -8,13 +8,13 @@ use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
 use records::{CurveRow, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, rows, score_of_export};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, rows, score_of_export, with_model};
 
 const CURVE: [&str; 6] = ["--resamples", "99", "--estimate-limit", "40", "--step-percent", "10"];
 
 /// Makes a folder with a trained model and its curve.
 fn folder(spec: &'static str, arguments: &[&str]) -> TempDir {
-    let folder = test_support::trained(spec, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let folder = with_model(spec);
     prune(folder.path(), arguments);
     folder
 }
@@ -243,7 +243,7 @@ fn gpt2_is_trained_and_exported() {
 
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let folder = test_support::trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let folder = with_model(CLASSIFIER);
     let refused = |arguments: &[&str], expected: &str| {
         let message = refusal(folder.path(), arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");

@@ -4,12 +4,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use records::{AblationRow, CurveRow};
-use tempfile::TempDir;
-use test_support::{IMAGES, refusal, rows, score_of_export};
-
-fn trained() -> TempDir {
-    test_support::trained(IMAGES, "ablate-one", &["--limit", "first:1", "--resamples", "0"])
-}
+use test_support::{IMAGES, refusal, rows, score_of_export, with_model};
 
 fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = test_support::command(program, folder);
@@ -19,7 +14,7 @@ fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
 
 #[test]
 fn heads_of_images_are_masked_and_a_smaller_model_scores_as_its_row() {
-    let folder = trained();
+    let folder = with_model(IMAGES);
     command("ablate-one", folder.path(), &["--resamples", "99"]).assert().success();
     let masked: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
     assert_eq!(masked.len(), 2 * 3);
@@ -39,7 +34,7 @@ fn heads_of_images_are_masked_and_a_smaller_model_scores_as_its_row() {
 
 #[test]
 fn an_image_is_classified_and_texts_are_asked_for_nowhere() {
-    let folder = trained();
+    let folder = with_model(IMAGES);
     let image = "data/stripes/test/top/2001.png";
     let mut say = command("say", folder.path(), &[image, "--mask", "self:1:2"]);
     let said = String::from_utf8(say.assert().success().get_output().stdout.clone()).unwrap();
@@ -57,7 +52,7 @@ fn an_image_is_classified_and_texts_are_asked_for_nowhere() {
 
 #[test]
 fn init_describes_a_model_and_folders_of_images() {
-    let folder = trained();
+    let folder = with_model(IMAGES);
     let mut init = Command::cargo_bin("init").unwrap();
     init.current_dir(folder.path()).args(["mine", "models/tiny", "stripes"]).assert().success();
     let setup = fs::read_to_string(folder.path().join("experiments/mine.toml")).unwrap();
@@ -74,7 +69,7 @@ fn init_describes_a_model_and_folders_of_images() {
 
 #[test]
 fn data_that_do_not_fit_the_model_are_refused_by_their_file() {
-    let folder = trained();
+    let folder = with_model(IMAGES);
     let refuse = |expected: &str| {
         let fault = refusal(&mut command("ablate-one", folder.path(), &["--resamples", "0"]));
         assert!(fault.contains(expected), "{fault}");

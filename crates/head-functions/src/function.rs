@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use records::rows::functions::FunctionName;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::SentenceAttention;
+use crate::attention::SentenceAttention;
 use crate::positional;
 use crate::rare::{self, Ranks, RareTargets, Rarity};
 use crate::sentence::Sentence;
@@ -29,7 +29,7 @@ pub struct View<'a> {
     /// The sentences.
     pub sentences: &'a [Sentence],
     /// For each head, its attention in each sentence.
-    pub looks: &'a [Vec<SentenceAttention>],
+    pub attention: &'a [Vec<SentenceAttention>],
     /// Frequency ranks of tokens, if known.
     pub ranks: Option<&'a Ranks>,
     /// Number of most frequent tokens, which do not count as rare.
@@ -97,12 +97,14 @@ impl Function {
     /// Counts the function for each head.
     pub fn candidates(self, view: &View<'_>) -> Vec<Candidate> {
         match self {
-            Self::Confidence => view.looks.iter().map(|looks| confidence(view.sentences, looks)).collect(),
+            Self::Confidence => {
+                view.attention.iter().map(|attention| confidence(view.sentences, attention)).collect()
+            }
             Self::Positional { is_there } => {
-                view.looks.iter().map(|looks| position(view.sentences, looks, is_there)).collect()
+                view.attention.iter().map(|attention| position(view.sentences, attention, is_there)).collect()
             }
             Self::Syntactic(direction) => {
-                view.looks.iter().map(|looks| relation(view, looks, direction)).collect()
+                view.attention.iter().map(|attention| relation(view, attention, direction)).collect()
             }
             Self::Rare { rarest } => rare_tokens(view, rarest),
         }
@@ -149,20 +151,20 @@ impl<'a> View<'a> {
     }
 }
 
-fn confidence(sentences: &[Sentence], looks: &[SentenceAttention]) -> Candidate {
-    let of_sentence = |(sentence, looks): (&Sentence, &SentenceAttention)| RatioStatistics {
-        numerator: looks.sum_of_greatest,
+fn confidence(sentences: &[Sentence], attention: &[SentenceAttention]) -> Candidate {
+    let of_sentence = |(sentence, attention): (&Sentence, &SentenceAttention)| RatioStatistics {
+        numerator: attention.sum_of_greatest,
         denominator: sentence.queries_with_choice().count() as f64,
     };
-    Candidate { counts: sentences.iter().zip(looks).map(of_sentence).collect(), ..Candidate::default() }
+    Candidate { counts: sentences.iter().zip(attention).map(of_sentence).collect(), ..Candidate::default() }
 }
 
-fn position(sentences: &[Sentence], looks: &[SentenceAttention], is_there: bool) -> Candidate {
-    let position = positional::most_frequent(sentences.iter().zip(looks));
+fn position(sentences: &[Sentence], attention: &[SentenceAttention], is_there: bool) -> Candidate {
+    let position = positional::most_frequent(sentences.iter().zip(attention));
     let found: Vec<_> = sentences
         .iter()
-        .zip(looks)
-        .map(|(sentence, looks)| positional::counts(sentence, looks, position))
+        .zip(attention)
+        .map(|(sentence, attention)| positional::counts(sentence, attention, position))
         .collect();
     Candidate {
         detail: format!("{position:+}"),
@@ -171,9 +173,9 @@ fn position(sentences: &[Sentence], looks: &[SentenceAttention], is_there: bool)
     }
 }
 
-fn relation(view: &View<'_>, looks: &[SentenceAttention], direction: Direction) -> Candidate {
-    let of_sentence = |(sentence, looks)| direction.counts(sentence, looks, view.is_first);
-    let found: Vec<_> = view.sentences.iter().zip(looks).map(of_sentence).collect();
+fn relation(view: &View<'_>, attention: &[SentenceAttention], direction: Direction) -> Candidate {
+    let of_sentence = |(sentence, attention)| direction.counts(sentence, attention, view.is_first);
+    let found: Vec<_> = view.sentences.iter().zip(attention).map(of_sentence).collect();
     Candidate {
         detail: direction.detail(),
         counts: found.iter().map(|found| found.hits).collect(),
@@ -185,13 +187,14 @@ fn relation(view: &View<'_>, looks: &[SentenceAttention], direction: Direction) 
 fn rare_tokens(view: &View<'_>, rarest: usize) -> Vec<Candidate> {
     let detail = if rarest == 1 { "rarest" } else { "two-rarest" };
     let none = Candidate { detail: detail.to_owned(), counts: Vec::new(), expected: Some(0.0) };
-    let mut candidates = vec![none; view.looks.len()];
+    let mut candidates = vec![none; view.attention.len()];
     for (number, sentence) in view.sentences.iter().enumerate() {
         let mut random = ChaCha8Rng::seed_from_u64(view.seed);
         random.set_stream(number as u64);
         let targets = view.rarity(rarest).and_then(|rarity| RareTargets::new(sentence, &rarity, &mut random));
-        for (candidate, looks) in candidates.iter_mut().zip(view.looks) {
-            let found = targets.as_ref().map(|targets| targets.counts(&looks[number])).unwrap_or_default();
+        for (candidate, attention) in candidates.iter_mut().zip(view.attention) {
+            let found =
+                targets.as_ref().map(|targets| targets.counts(&attention[number])).unwrap_or_default();
             candidate.counts.push(found.hit);
             candidate.expected = candidate.expected.map(|expected| expected + found.expected);
         }
@@ -202,7 +205,7 @@ fn rare_tokens(view: &View<'_>, rarest: usize) -> Vec<Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::looks::tests::looking_at;
+    use crate::attention::tests::looking_at;
     use crate::sentence::tests::of_words;
 
     /// Returns the heads that have a function, with the function's name and detail.
@@ -254,7 +257,7 @@ mod tests {
             &|number| if number < 11 { [9; 11] } else { [0; 11] },
             &|number| if number < 10 { [9; 11] } else { [0; 11] },
         ];
-        let looks: Vec<Vec<SentenceAttention>> = planted
+        let attention: Vec<Vec<SentenceAttention>> = planted
             .iter()
             .map(|keys| {
                 let of_sentence = |(number, sentence)| looking_at(sentence, &keys(number));
@@ -263,7 +266,7 @@ mod tests {
             .collect();
         let view = |ranks, frequent| View {
             sentences: &sentences,
-            looks: &looks,
+            attention: &attention,
             ranks,
             frequent,
             is_first: false,

@@ -6,9 +6,9 @@
 //!
 //! The decoder's self-attention and encoder-decoder attention are left out, since the paper defines these functions for the encoder only.
 //! The "semantic" function that one survey ascribes to the paper is not defined there.
+mod attention;
 mod function;
 pub mod look;
-mod looks;
 pub mod named_heads;
 mod positional;
 mod rare;
@@ -30,8 +30,8 @@ use heads::experiment::HEAD_FUNCTIONS;
 use records::{HeadFunctionRow, Identity, Signature};
 use subject::{Description, Scored, Subject};
 
+use attention::SentenceAttention;
 use function::{Function, View};
-use looks::SentenceAttention;
 use sentence::Sentence;
 use texts::{Frequencies, Readable, TREES, Texts};
 
@@ -93,17 +93,17 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let reading = subject.reading();
-    let readable = texts::cut(&texts.trees, &subject, &reading)?;
+    let input = subject.text_input();
+    let readable = texts::cut(&texts.trees, &subject, &input)?;
     let frequencies = counted.map(|(split, counted)| texts::count(split, &counted, &subject)).transpose()?;
     let identity = args.identity(&subject, &texts, frequencies.as_ref().map(|known| (known, frequent)));
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
-    let heads = subject.layout().heads_of(reading.attention)?;
+    let heads = subject.layout().heads_of(input.attention)?;
     let ranks = frequencies.as_ref().map(|frequencies| &frequencies.ranks);
     let view = View {
         sentences: &readable.sentences,
-        looks: &[],
+        attention: &[],
         ranks,
         frequent,
         is_first: args.first_piece,
@@ -117,8 +117,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
                 say_of_rare(&functions, frequent);
             }
         }
-        let looks = look(&subject, view.sentences, &heads, args.first_piece)?;
-        let view = View { looks: &looks, ..view };
+        let attention = look(&subject, view.sentences, &heads, args.first_piece)?;
+        let view = View { attention: &attention, ..view };
         for function in functions {
             let rows = rows::rows(function, &heads, &view, args.resamples);
             rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.append(row, None))?;
@@ -140,17 +140,17 @@ fn look(
     is_first: bool,
 ) -> anyhow::Result<Vec<Vec<SentenceAttention>>> {
     let tokens: Vec<&[u32]> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();
-    let mut looks: Vec<Vec<Option<SentenceAttention>>> = vec![vec![None; sentences.len()]; heads.len()];
+    let mut found: Vec<Vec<Option<SentenceAttention>>> = vec![vec![None; sentences.len()]; heads.len()];
     subject.look(&tokens, &mut |place, attention| {
-        for (looks, &id) in looks.iter_mut().zip(heads) {
-            looks[place] = Some(SentenceAttention::new(&sentences[place], &attention, id, is_first));
+        for (of_head, &id) in found.iter_mut().zip(heads) {
+            of_head[place] = Some(SentenceAttention::new(&sentences[place], &attention, id, is_first));
         }
         Ok(())
     })?;
-    let all = |looks: Vec<Option<SentenceAttention>>| {
-        looks.into_iter().map(|looks| looks.expect("of each text")).collect()
+    let all = |of_head: Vec<Option<SentenceAttention>>| {
+        of_head.into_iter().map(|attention| attention.expect("of each text")).collect()
     };
-    Ok(looks.into_iter().map(all).collect())
+    Ok(found.into_iter().map(all).collect())
 }
 
 impl Args {

@@ -62,7 +62,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let subject = description.open(&machine, &args.shared.results)?;
 
     let vocabulary = subject.vocabulary().context("a language model has a vocabulary")?;
-    let longest = subject.reading().longest;
+    let longest = subject.text_input().longest;
     let blocks = scores::blocks(&vocabulary, longest, (BLOCKS, LONGEST_BLOCK), args.shared.seed())?;
     let length = blocks[0].tokens.len();
     let texts = read_texts(&subject, &texts, length)?;

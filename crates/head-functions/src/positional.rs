@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use records::rows::functions::POSITIONAL_PERCENT;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::SentenceAttention;
+use crate::attention::SentenceAttention;
 use crate::sentence::Sentence;
 
 /// Counts of a head's hits at its position in one sentence.
@@ -33,9 +33,9 @@ pub fn holds(sum: RatioStatistics) -> bool {
 /// one.
 pub fn most_frequent<'a>(of: impl Iterator<Item = (&'a Sentence, &'a SentenceAttention)>) -> i64 {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
-    for (sentence, looks) in of {
+    for (sentence, attention) in of {
         for query in queries(sentence) {
-            *counts.entry(looks.keys[query] as i64 - query as i64).or_default() += 1;
+            *counts.entry(attention.keys[query] as i64 - query as i64).or_default() += 1;
         }
     }
     nearest_of_most(&counts)
@@ -48,10 +48,10 @@ pub fn nearest_of_most(counts: &BTreeMap<i64, usize>) -> i64 {
 }
 
 /// Counts the queries of a sentence from which a head attends to a relative position.
-pub fn counts(sentence: &Sentence, looks: &SentenceAttention, position: i64) -> PositionalCounts {
+pub fn counts(sentence: &Sentence, attention: &SentenceAttention, position: i64) -> PositionalCounts {
     let mut found = PositionalCounts::default();
     for query in queries(sentence) {
-        let hit = if looks.keys[query] as i64 - query as i64 == position { 1.0 } else { 0.0 };
+        let hit = if attention.keys[query] as i64 - query as i64 == position { 1.0 } else { 0.0 };
         found.of_all.numerator += hit;
         found.of_all.denominator += 1.0;
         let seen = sentence.seen(query);
@@ -72,13 +72,13 @@ fn queries(sentence: &Sentence) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::looks::tests::looking_at;
+    use crate::attention::tests::looking_at;
     use crate::sentence::tests::of_words;
 
     fn found(sentence: &Sentence, keys: &[usize]) -> (i64, PositionalCounts) {
-        let looks = looking_at(sentence, keys);
-        let position = most_frequent(std::iter::once((sentence, &looks)));
-        (position, counts(sentence, &looks, position))
+        let attention = looking_at(sentence, keys);
+        let position = most_frequent(std::iter::once((sentence, &attention)));
+        (position, counts(sentence, &attention, position))
     }
 
     /// Ten words and the end symbol: ten queries have a next token, the end symbol has none. 9 of 10 are enough, 8 are not.

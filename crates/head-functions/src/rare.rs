@@ -16,7 +16,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::SentenceAttention;
+use crate::attention::SentenceAttention;
 use crate::sentence::Sentence;
 
 /// Shuffles per sentence, to measure chance.
@@ -105,8 +105,8 @@ impl RareTargets {
     }
 
     /// Counts 1 if most queries of a head hit a target.
-    pub fn counts(&self, looks: &SentenceAttention) -> RareCounts {
-        let is_on = |query: &&Query| looks.text_keys[query.place].is_some_and(|key| query.is_target[key]);
+    pub fn counts(&self, attention: &SentenceAttention) -> RareCounts {
+        let is_on = |query: &&Query| attention.text_keys[query.place].is_some_and(|key| query.is_target[key]);
         let is_hit = |queries: &Vec<Query>| 2 * queries.iter().filter(is_on).count() > queries.len();
         let (own, shuffled) = self.shuffles.split_first().expect("the sentence itself comes first");
         let hits = shuffled.iter().filter(|queries| is_hit(queries)).count();
@@ -145,7 +145,7 @@ pub fn holds(sum: RatioStatistics) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::looks::tests::looking_at;
+    use crate::attention::tests::looking_at;
     use crate::sentence::tests::of_words;
     use rand::SeedableRng;
 
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn shuffled_targets_are_met_by_chance() {
         let sentence = of_words(4, &[], true);
-        let looks = looking_at(&sentence, &[3, 3, 3, 3, 3]);
+        let attention = looking_at(&sentence, &[3, 3, 3, 3, 3]);
         let rarity = Rarity { ranks: &ranks(4), frequent: 2, rarest: 1 };
         let expected = |random: &mut ChaCha8Rng| {
-            RareTargets::new(&sentence, &rarity, random).unwrap().counts(&looks).expected
+            RareTargets::new(&sentence, &rarity, random).unwrap().counts(&attention).expected
         };
         let mean = || {
             let mut random = ChaCha8Rng::seed_from_u64(1);

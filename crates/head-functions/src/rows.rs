@@ -80,14 +80,14 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::looks::SentenceAttention;
-    use crate::looks::tests::looking_at;
+    use crate::attention::SentenceAttention;
+    use crate::attention::tests::looking_at;
     use crate::sentence::Sentence;
     use crate::sentence::tests::of_words;
     use crate::syntactic::DIRECTIONS;
 
-    fn view<'a>(sentences: &'a [Sentence], looks: &'a [Vec<SentenceAttention>]) -> View<'a> {
-        View { sentences, looks, ranks: None, frequent: 500, is_first: false, seed: 1 }
+    fn view<'a>(sentences: &'a [Sentence], attention: &'a [Vec<SentenceAttention>]) -> View<'a> {
+        View { sentences, attention, ranks: None, frequent: 500, is_first: false, seed: 1 }
     }
 
     /// Forty sentences of three words. The subject is the first word; its verb is the third in thirty of them and the second in ten. One
@@ -98,12 +98,12 @@ mod tests {
         let sentences: Vec<_> =
             (0..40).map(|number| of_words(3, &[(0, "nsubj", verb(number))], true)).collect();
         let heads: Vec<HeadId> = ["self:1:1", "self:1:2"].map(|name| name.parse().unwrap()).to_vec();
-        let looks = [1, 2].map(|every| {
+        let attention = [1, 2].map(|every| {
             let key = |number: usize| if number.is_multiple_of(every) { 0 } else { verb(number) };
             let of = |(number, sentence)| looking_at(sentence, &[key(number); 4]);
             sentences.iter().enumerate().map(of).collect::<Vec<_>>()
         });
-        let view = view(&sentences, &looks);
+        let view = view(&sentences, &attention);
         let rows = rows(Function::Syntactic(DIRECTIONS[0]), &heads, &view, 400).unwrap();
         assert_eq!((rows[0].numerator, rows[0].denominator, rows[0].share), (40.0, 40.0, 1.0));
         assert_eq!((rows[0].baseline_position, rows[0].baseline), (Some(-2), Some(0.75)));

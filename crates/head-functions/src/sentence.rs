@@ -24,18 +24,18 @@ pub struct Sentence {
 
 impl Sentence {
     /// Builds a sentence from the tokens of a tree's text.
-    pub fn new(tree: &Tree, tokens: &[PlacedToken], reading: &TextInput) -> Self {
+    pub fn new(tree: &Tree, tokens: &[PlacedToken], input: &TextInput) -> Self {
         let words = pieces_of(&tree.words, tokens);
         let is_there = |arc: &&TreeArc| !words[arc.head].is_empty() && !words[arc.dependent].is_empty();
         let arcs: Vec<TreeArc> = tree.arcs.iter().filter(is_there).cloned().collect();
         Self {
             tokens: tokens.iter().map(|token| token.id).collect(),
             is_text: tokens.iter().map(|token| token.bytes.is_some()).collect(),
-            is_end: tokens.iter().map(|token| reading.ends.contains(&token.id)).collect(),
+            is_end: tokens.iter().map(|token| input.ends.contains(&token.id)).collect(),
             lost_arcs: tree.arcs.len() - arcs.len(),
             arcs,
             words,
-            sees_future: reading.sees_future,
+            sees_future: input.sees_future,
         }
     }
 
@@ -71,8 +71,8 @@ pub mod tests {
     use core_masking::Attention;
     use std::ops::Range;
 
-    /// Returns the reading of an encoder, whose texts end with token 0, or of a decoder, which sees no later tokens.
-    pub fn reading(sees_future: bool) -> TextInput {
+    /// Returns the text input of an encoder, whose texts end with token 0, or of a decoder, which sees no later tokens.
+    pub fn input(sees_future: bool) -> TextInput {
         TextInput { attention: Attention::SelfAttention, sees_future, ends: vec![0], longest: 99 }
     }
 
@@ -96,7 +96,7 @@ pub mod tests {
         };
         let tokens = (0..count).map(|word| placed(word as u32 + 1, 2 * word..2 * word + 1));
         let tokens: Vec<PlacedToken> = tokens.chain([PlacedToken::symbol(0)]).collect();
-        Sentence::new(&tree, &tokens, &reading(sees_future))
+        Sentence::new(&tree, &tokens, &input(sees_future))
     }
 
     /// "naive dogs x", whose first word has two tokens and whose last word has none.
@@ -109,7 +109,7 @@ pub mod tests {
             arcs: vec![arc(0, 1), arc(2, 1)],
         };
         let tokens = [placed(4, 0..2), placed(5, 2..5), placed(6, 5..10), PlacedToken::symbol(0)];
-        let sentence = Sentence::new(&tree, &tokens, &reading(false));
+        let sentence = Sentence::new(&tree, &tokens, &input(false));
         assert_eq!(sentence.words, [vec![0, 1], vec![2], vec![]]);
         assert_eq!((sentence.arcs.len(), sentence.lost_arcs), (1, 1));
         assert_eq!(

@@ -10,7 +10,7 @@ use corpus::trees::TreeArc;
 use records::rows::functions::SYNTACTIC_POINTS;
 use stats::ratio::RatioStatistics;
 
-use crate::looks::{SentenceAttention, query_of};
+use crate::attention::{SentenceAttention, query_of};
 use crate::positional::nearest_of_most;
 use crate::sentence::Sentence;
 
@@ -95,11 +95,16 @@ impl Direction {
     }
 
     /// Counts the arcs of a sentence that a head follows.
-    pub fn counts(self, sentence: &Sentence, looks: &SentenceAttention, is_first: bool) -> SyntacticCounts {
-        let is_hit = |ends: Ends| looks.words[ends.from] == Some(ends.to);
+    pub fn counts(
+        self,
+        sentence: &Sentence,
+        attention: &SentenceAttention,
+        is_first: bool,
+    ) -> SyntacticCounts {
+        let is_hit = |ends: Ends| attention.words[ends.from] == Some(ends.to);
         let expected = |ends: Ends| {
             // A word that attends to itself or to no word never hits a shuffled target.
-            if looks.words[ends.from].is_none_or(|word| word == ends.from) {
+            if attention.words[ends.from].is_none_or(|word| word == ends.from) {
                 return 0.0;
             }
             let query = query_of(sentence, ends.from, is_first).unwrap_or(0);
@@ -134,7 +139,7 @@ pub fn holds_relatively(hits: RatioStatistics, baseline: RatioStatistics) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::looks::tests::looking_at;
+    use crate::attention::tests::looking_at;
     use crate::sentence::tests::of_words;
 
     const SUBJECT: Direction = DIRECTIONS[0]; // verb to subject
@@ -157,6 +162,11 @@ mod tests {
         let expected =
             |key: usize| SUBJECT.counts(&sentence, &looking_at(&sentence, &[key; 5]), false).expected;
         assert_eq!([0, 1, 2].map(expected), [1.0 / 3.0, 1.0 / 3.0, 0.0]);
+    }
+
+    #[test]
+    fn the_usual_position_is_counted_from_the_word_that_attends() {
+        let sentence = of_words(4, &[(0, "nsubj", 2)], true);
         let usual = |direction: Direction| direction.usual_position(std::slice::from_ref(&sentence), false);
         assert_eq!([SUBJECT, VERB].map(usual), [-2, 2]);
     }
@@ -166,10 +176,10 @@ mod tests {
     fn a_decoder_follows_arcs_to_what_stands_before() {
         let sentence = of_words(4, &[(0, "nsubj", 2)], false);
         assert!(SUBJECT.occurs(&sentence, false) && !VERB.occurs(&sentence, false));
-        let looks = looking_at(&sentence, &[0, 0, 0, 0, 0]);
-        let found = SUBJECT.counts(&sentence, &looks, false);
+        let attention = looking_at(&sentence, &[0, 0, 0, 0, 0]);
+        let found = SUBJECT.counts(&sentence, &attention, false);
         assert_eq!((found.hits.numerator, found.expected), (1.0, 0.5), "two other words are seen");
-        assert_eq!(VERB.counts(&sentence, &looks, false), SyntacticCounts::default());
+        assert_eq!(VERB.counts(&sentence, &attention, false), SyntacticCounts::default());
     }
 
     #[test]

@@ -90,24 +90,24 @@ pub struct Readable {
 ///
 /// # Errors
 /// If the tokenizer gives no offsets, or no sentence fits the model.
-pub fn cut(trees: &[Tree], subject: &Subject, reading: &TextInput) -> anyhow::Result<Readable> {
+pub fn cut(trees: &[Tree], subject: &Subject, input: &TextInput) -> anyhow::Result<Readable> {
     let mut found = Readable { sentences: Vec::new(), empty: 0, too_long: 0, truncated: 0 };
     for tree in trees {
         let tokens = subject.place(&tree.text)?;
         if tokens.iter().all(|token| token.bytes.is_none()) {
             found.empty += 1;
-        } else if tokens.len() > reading.longest {
+        } else if tokens.len() > input.longest {
             found.too_long += 1;
         } else {
-            found.truncated += usize::from(is_truncated(&tree.text, &tokens, reading.longest));
-            found.sentences.push(Sentence::new(tree, &tokens, reading));
+            found.truncated += usize::from(is_truncated(&tree.text, &tokens, input.longest));
+            found.sentences.push(Sentence::new(tree, &tokens, input));
         }
     }
     if found.sentences.is_empty() {
         bail!(
             "all {} sentences are empty, or longer than the {} positions of the model",
             trees.len(),
-            reading.longest
+            input.longest
         );
     }
     Ok(found)

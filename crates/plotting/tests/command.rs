@@ -2,17 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
-use test_support::synthetic_results;
+use test_support::{program, synthetic_results};
 
 /// Returns exit code, stdout and stderr of a command in the folder that contains `results`.
 fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
-    let mut command = Command::cargo_bin("plotting").unwrap();
-    command.current_dir(folder.path()).args(arguments.split(' '));
-    let output = command.output().unwrap();
+    let output = program("plotting", folder.path()).args(arguments.split(' ')).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -49,13 +47,6 @@ fn all_draws_everything_twice_the_same_and_removes_what_is_outdated() {
     fs::write(&outdated, "of other attention types").unwrap();
     assert_eq!(run(&folder, "all tiny-inference --format svg").0, 0);
     assert!(!outdated.exists());
-}
-
-/// Keeps some lines of a result file, and removes its signature.
-fn keep_lines(path: &Path, is_kept: impl Fn(&&str) -> bool) {
-    let text = fs::read_to_string(path).unwrap();
-    fs::write(path, text.lines().filter(is_kept).collect::<Vec<_>>().join("\n") + "\n").unwrap();
-    fs::remove_file(path.with_extension("json")).unwrap();
 }
 
 #[test]
@@ -224,7 +215,10 @@ fn what_is_no_file_is_left_out_and_without_anything_else_the_exit_code_is_1() {
 fn a_training_with_no_heads_masked_yet_has_no_figure() {
     let folder = synthetic_results();
     let path = folder.path().join("results/tiny-translation/training-dynamics.csv");
-    keep_lines(&path, |line| line.starts_with("epoch") || line.starts_with("2,200,0,"));
+    let text = fs::read_to_string(&path).unwrap();
+    let kept = text.lines().filter(|line| line.starts_with("epoch") || line.starts_with("2,200,0,"));
+    fs::write(&path, kept.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    fs::remove_file(path.with_extension("json")).unwrap();
     let (code, stdout, stderr) = run(&folder, "figure5 tiny-translation");
     assert!(code == 0 && stdout.contains("12.5"), "{stdout}{stderr}");
     assert!(

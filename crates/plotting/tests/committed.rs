@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use records::Signature;
+use test_support::skipped;
 
 const MOST_FILES: usize = 900;
 const MOST_BYTES: u64 = 29_000_000;
@@ -31,8 +32,7 @@ fn committed() -> Option<Vec<String>> {
 #[test]
 fn every_result_was_made_by_committed_code() {
     let Some(files) = committed() else {
-        println!("skipped: this is no git repository");
-        return;
+        return skipped("this is no git repository");
     };
     let signatures = files.iter().filter(|file| file.ends_with(".json"));
     let read = |file: &String| serde_json::from_slice(&fs::read(root().join(file)).unwrap()).unwrap();
@@ -42,8 +42,7 @@ fn every_result_was_made_by_committed_code() {
     let modified: Vec<_> = runs().filter(|(_, run)| run.modified != Some(false)).collect();
     assert!(modified.is_empty(), "made with uncommitted changes: {modified:#?}");
     if git(&["rev-parse", "--is-shallow-repository"]) != Some(vec!["false".to_owned()]) {
-        println!("skipped: a shallow clone does not have all commits");
-        return;
+        return skipped("a shallow clone does not have all commits");
     }
     let commits: BTreeSet<&str> = runs().filter_map(|(_, run)| run.commit.as_deref()).collect();
     let is_unknown = |commit: &&&str| git(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_none();
@@ -54,15 +53,14 @@ fn every_result_was_made_by_committed_code() {
 #[test]
 fn results_are_few_and_figures_are_those_of_the_pages() {
     let Some(files) = committed() else {
-        println!("skipped: this is no git repository");
-        return;
+        return skipped("this is no git repository");
     };
     let bytes: u64 = files.iter().map(|file| fs::metadata(root().join(file)).unwrap().len()).sum();
     assert!(files.len() <= MOST_FILES, "{} files", files.len());
     assert!(bytes <= MOST_BYTES, "{bytes} bytes");
-    let pages = ["README", "results/README", "results/voita", "results/deciding", "results/summary"];
-    let pages = pages.into_iter().chain(["experiments/README"]).map(|page| root().join(page));
-    let pages: String = pages.map(|page| fs::read_to_string(page.with_extension("md")).unwrap()).collect();
+    let pages = ["../README", "README", "voita", "deciding", "summary", "../experiments/README"];
+    let read = |page| fs::read_to_string(root().join("results").join(page).with_extension("md")).unwrap();
+    let pages = pages.map(read).concat();
     let is_unused = |file: &&String| {
         let Some((folder, name)) = file.rsplit_once('/').filter(|(folder, _)| folder.ends_with("/figures"))
         else {

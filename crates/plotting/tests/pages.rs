@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
 use plotting::findings::ablation_kinds::KindContrast;
 use plotting::findings::method_comparison::{MethodArea, Repaired};
@@ -18,6 +18,7 @@ use plotting::findings::{
     ResultFile, Results, Retrained, Source,
 };
 use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _, Verdicts};
+use significance::Replayed;
 use stats::family::Comparison;
 use stats::reliability::{SweepSegments, ceiling, split_half};
 use stats::replicates::{Agreement, Heterogeneity};
@@ -311,8 +312,7 @@ fn area(file: &str, order: &str, repair: &str) -> Option<&'static MethodArea> {
 /// 1 if a criterion without repair loses significantly less than importance over the whole curve, -1 if more, 0 if neither is shown.
 fn area_over_importance(file: &str, order: &str) -> Option<f64> {
     let over = area(file, order, "none")?.over_importance.as_ref()?;
-    let is_nats = rows(file)[0].text("metric") == "nats";
-    let gain = if is_nats { -over.value } else { over.value };
+    let gain = if rows(file)[0].is_nats() { -over.value } else { over.value };
     Some(if over.p_value? < 0.01 { gain.signum() } else { 0.0 })
 }
 
@@ -401,10 +401,17 @@ fn path_of(sweep: &str) -> PathBuf {
     }
 }
 
+/// Replays by sweep, bounds, and whether predictions help, computed once.
+static REPLAYS: Mutex<BTreeMap<(String, String, bool), Replayed>> = Mutex::new(BTreeMap::new());
+
 /// Replays a sweep as if heads left it once decided: segments, share of passes in percent, or `71 of 72` equal verdicts.
 fn replayed(what: &str, sweep: &str, bounds: &str) -> String {
-    let bounds = Spending::ALL.into_iter().find(|own| own.name() == bounds).unwrap();
-    let found = significance::replay(&path_of(sweep), bounds, what == "helped").unwrap().unwrap();
+    let mut replays = REPLAYS.lock().unwrap();
+    let key = (sweep.to_owned(), bounds.to_owned(), what == "helped");
+    let found = replays.entry(key).or_insert_with(|| {
+        let bounds = Spending::ALL.into_iter().find(|own| own.name() == bounds).unwrap();
+        significance::replay(&path_of(sweep), bounds, what == "helped").unwrap().unwrap()
+    });
     match what {
         "segments" => found.segments.to_string(),
         "equal" => format!("{} of {}", found.equal, found.heads),

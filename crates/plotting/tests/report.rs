@@ -4,12 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use assert_cmd::Command;
 use records::AblationRow;
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 use tempfile::TempDir;
-use test_support::{copy_files, synthetic_results};
+use test_support::{copy_files, program, synthetic_results};
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>&\"'";
 
@@ -26,9 +25,7 @@ fn sign(path: &Path, change: impl Fn(&mut Value)) {
 
 /// Returns exit code and stderr of a command in the folder that contains `results`.
 fn run(folder: &TempDir, arguments: &[&str]) -> (i32, String) {
-    let mut command = Command::cargo_bin("report").unwrap();
-    command.current_dir(folder.path()).args(arguments);
-    let output = command.output().unwrap();
+    let output = program("report", folder.path()).args(arguments).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
@@ -245,8 +242,7 @@ fn reports_of_the_committed_results_are_whole_and_small() {
         fs::read_dir(repository("results")).unwrap().flatten().filter(|entry| entry.path().is_dir());
     for subject in subjects.map(|entry| entry.file_name().into_string().unwrap()) {
         let file = out.path().join("page.html");
-        let mut command = Command::cargo_bin("report").unwrap();
-        command.current_dir(repository("")).args([subject.as_str(), "--out"]).arg(&file).assert().success();
+        program("report", &repository("")).args([subject.as_str(), "--out"]).arg(&file).assert().success();
         let size = fs::metadata(&file).unwrap().len();
         assert!(size < 4 << 20, "{subject}: {size} bytes");
         check(&Html::parse_document(&fs::read_to_string(&file).unwrap()), &subject);

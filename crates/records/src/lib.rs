@@ -26,7 +26,7 @@ pub use heads::{Attention, AttentionMaps, HeadId, HeadSet, Measure, Scope, Unkno
 pub use order::{FLOOR, Order};
 pub use place::{Held, Taken, taken};
 pub use rows::{
-    AblationRow, AuditRow, BASE, CorrelationRow, Cost, CurveId, CurveRow, DynamicsRow, GateRow, Goal,
+    AblationRow, AuditRow, BASE, CorrelationRow, Cost, CurveId, CurveRow, DynamicsRow, GateRow,
     HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,
     TrainingRow,
 };

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_of_the_scored_split_are_optimistic_and_those_of_scores_are_measured() {
+    fn optimistic_and_measured_orders_are_told_apart_and_names_survive_a_round_trip() {
         let made_on = |order: Order, estimated_on| order.is_made_on(Some("test"), estimated_on);
         assert!(made_on(Order::Oracle, None) && made_on(Order::Oracle, Some("train")));
         assert!(made_on(Order::Importance, Some("test")) && !made_on(Order::Importance, Some("train")));

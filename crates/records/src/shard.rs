@@ -122,7 +122,7 @@ pub fn shards_in(folder: &Path) -> Result<BTreeMap<PathBuf, BTreeSet<Shard>>, Er
 
 /// Returns the shards of a result file, finished or not.
 pub fn shards_of(csv: &Path) -> Result<BTreeSet<Shard>, Error> {
-    let folder = csv.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = durable::parent(csv);
     let mut found = shards_in(folder)?;
     Ok(found.remove(&folder.join(csv.file_name().unwrap_or_default())).unwrap_or_default())
 }

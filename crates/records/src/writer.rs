@@ -109,6 +109,11 @@ impl<R: Row> RowWriter<R> {
         self.tested
     }
 
+    /// Returns the signature without the record of this run.
+    pub fn signature(&self) -> &Signature {
+        &self.new.signature
+    }
+
     /// Returns the signature, for settings of tests and sizes of families.
     pub fn signature_mut(&mut self) -> &mut Signature {
         &mut self.new.signature

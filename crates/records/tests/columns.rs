@@ -25,16 +25,13 @@ fn documented(file: &str, row_type: &str) -> Vec<(String, String)> {
     let fields = fields_of(&source(file), &format!("pub struct {row_type} {{\n"));
     let tested = fields_of(&source("tested.rs"), "$($(#[$key_meta])* pub $key: $key_type,)*\n");
     let fields = fields.replace("[tests]", &tested);
-    let (mut found, mut comment, mut name) = (Vec::new(), Vec::new(), None);
+    let (mut found, mut comment) = (Vec::new(), Vec::new());
     for line in fields.lines().map(str::trim) {
         if let Some(text) = line.strip_prefix("///") {
             comment.push(text.trim());
-        } else if let Some(rename) = line.strip_prefix("#[serde(rename = \"") {
-            name = rename.split('"').next();
         } else if let Some((field, _)) = line.strip_prefix("pub ").and_then(|field| field.split_once(':')) {
-            let column = name.take().unwrap_or(field);
             let first: Vec<&str> = comment.iter().copied().take_while(|text| !text.is_empty()).collect();
-            found.push((column.to_owned(), first.join(" ")));
+            found.push((field.to_owned(), first.join(" ")));
             comment.clear();
         }
     }

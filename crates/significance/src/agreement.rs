@@ -100,7 +100,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    fn swept(&self) -> SweepSegments<'_> {
+    fn segments(&self) -> SweepSegments<'_> {
         SweepSegments { base: self.base, variants: &self.variants }
     }
 
@@ -147,9 +147,9 @@ fn row(
     // If the tasks have opposite directions, raw scores would correlate with the wrong sign.
     let (x, y) = (first.gains(), second.gains());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
-    let reliability = |side: &Side<'_>| split_half(side.swept(), SPLITS, testing.seed);
+    let reliability = |side: &Side<'_>| split_half(side.segments(), SPLITS, testing.seed);
     let reliabilities = [reliability(&first)?, reliability(&second)?];
-    let intervals = correlation_intervals(first.swept(), second.swept(), reliabilities, testing.seed)?;
+    let intervals = correlation_intervals(first.segments(), second.segments(), reliabilities, testing.seed)?;
     let is_opposite = first_base.direction() != second_base.direction();
     let ends = |ends: Interval| if is_opposite { (-ends.high, -ends.low) } else { (ends.low, ends.high) };
     let (low, high) = intervals.pearson.map(ends).unzip();

@@ -5,8 +5,9 @@ use std::ops::Range;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::bootstrap::{Interval, draw_blocks, percentile_interval, weighted};
+use crate::bootstrap::{draw_blocks, percentile_interval, weighted};
 use crate::counted::Counted;
+use crate::interval::Interval;
 use crate::swaps::swapped_mean;
 use crate::testing::Testing;
 use crate::{Direction, Error, Segments, t_test};
@@ -26,7 +27,7 @@ pub struct Curve<'a> {
 /// Areas under the curves of one or more runs, on a test set and on resamples of it that all curves share.
 #[derive(Debug, Clone)]
 pub struct Areas<'a> {
-    trainings: Vec<Training<'a>>,
+    runs: Vec<Run<'a>>,
     testing: Testing,
 }
 
@@ -41,7 +42,7 @@ pub struct Side<'c> {
 
 /// Curves of one run, in an order that all runs share.
 #[derive(Debug, Clone)]
-struct Training<'a> {
+struct Run<'a> {
     curves: Vec<Curve<'a>>,
     /// Effect at each step of each curve, `[curve][step]`.
     measured: Vec<Vec<f64>>,
@@ -57,7 +58,7 @@ pub struct Area {
     /// 95% interval over other segments, other draws of random curves and, with [`ENOUGH_RUNS`] runs, other runs.
     pub interval: Option<Interval>,
     /// Value of each run.
-    pub of_trainings: Vec<f64>,
+    pub of_runs: Vec<f64>,
     /// Two-sided p-value that a difference is 0; `None` for an area that is not compared.
     pub p_value: Option<f64>,
 }
@@ -65,19 +66,17 @@ pub struct Area {
 impl<'a> Areas<'a> {
     /// Computes the effect at each step of each curve, on the test set and on its resamples.
     ///
-    /// - `trainings`: the full model and the curves of each run
+    /// - `runs`: the full model and the curves of each run
     ///
     /// # Panics
     /// If a step covers other segments or has another metric, or if the runs differ in their curves or numbers of steps.
-    pub fn new(trainings: Vec<(&'a Segments, Vec<Curve<'a>>)>, testing: Testing) -> Result<Self, Error> {
-        let of = |(base, curves)| Training::new(base, curves, testing);
-        let trainings = trainings.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
-        let shape = |training: &Training<'_>| {
-            training.curves.iter().map(|curve| curve.steps.len()).collect::<Vec<_>>()
-        };
-        let all_equal = trainings.iter().all(|training| shape(training) == shape(&trainings[0]));
+    pub fn new(runs: Vec<(&'a Segments, Vec<Curve<'a>>)>, testing: Testing) -> Result<Self, Error> {
+        let of = |(base, curves)| Run::new(base, curves, testing);
+        let runs = runs.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
+        let shape = |run: &Run<'_>| run.curves.iter().map(|curve| curve.steps.len()).collect::<Vec<_>>();
+        let all_equal = runs.iter().all(|run| shape(run) == shape(&runs[0]));
         assert!(all_equal, "trainings must have the same curves");
-        Ok(Self { trainings, testing })
+        Ok(Self { runs, testing })
     }
 
     /// Returns the mean area over `curves`, such as those of random rankings, minus the mean over `others`; the area if `others` is empty.
@@ -101,49 +100,43 @@ impl<'a> Areas<'a> {
     pub fn between(&self, own: Side<'_>, others: Side<'_>) -> Area {
         assert!(!own.curves.is_empty(), "an area needs a curve");
         assert_eq!(own.steps.len(), others.steps.len(), "both sides need as many steps");
-        let measured = |training: &Training<'_>, side: &Side<'_>| {
-            mean(side.curves.iter().map(|&curve| training.area(curve, &side.steps)))
+        let measured = |run: &Run<'_>, side: &Side<'_>| {
+            mean(side.curves.iter().map(|&curve| run.area(curve, &side.steps)))
         };
-        let of_trainings: Vec<f64> = self
-            .trainings
-            .iter()
-            .map(|training| measured(training, &own) - measured(training, &others))
-            .collect();
+        let of_runs: Vec<f64> =
+            self.runs.iter().map(|run| measured(run, &own) - measured(run, &others)).collect();
         let mut random = ChaCha8Rng::seed_from_u64(self.testing.seed);
         let mut pick = |number: usize| if number == 1 { 0 } else { random.random_range(0..number) };
         let mut drawn_on = |resample: usize| {
-            let trainings = self.trainings.len();
+            let runs = self.runs.len();
             let mut one = |place: usize| {
-                let place = if trainings < ENOUGH_RUNS { place } else { pick(trainings) };
-                let training = &self.trainings[place];
+                let place = if runs < ENOUGH_RUNS { place } else { pick(runs) };
+                let run = &self.runs[place];
                 let mut side = |Side { curves, steps }: &Side<'_>| {
-                    mean((0..curves.len()).map(|_| training.on(curves[pick(curves.len())], steps, resample)))
+                    mean((0..curves.len()).map(|_| run.on(curves[pick(curves.len())], steps, resample)))
                 };
                 side(&own) - side(&others)
             };
-            mean((0..trainings).map(&mut one).collect::<Vec<_>>().into_iter())
+            mean((0..runs).map(&mut one).collect::<Vec<_>>().into_iter())
         };
         let drawn: Vec<f64> = (0..self.testing.of_bootstrap().resamples).map(&mut drawn_on).collect();
         Area {
-            value: mean(of_trainings.iter().copied()),
+            value: mean(of_runs.iter().copied()),
             interval: percentile_interval(&drawn),
-            of_trainings,
+            of_runs,
             p_value: (!others.curves.is_empty()).then(|| self.p_value(&own, &others)).flatten(),
         }
     }
 
     fn p_value(&self, own: &Side<'_>, others: &Side<'_>) -> Option<f64> {
-        let pooled = |training: &Training<'_>, side: &Side<'_>, step: usize| {
-            let counted = side.curves.iter().map(|&curve| training.curves[curve].steps[step].counted());
+        let pooled = |run: &Run<'_>, side: &Side<'_>, step: usize| {
+            let counted = side.curves.iter().map(|&curve| run.curves[curve].steps[step].counted());
             Counted::mean(&counted.collect::<Result<Vec<_>, _>>().expect("they were counted before"))
         };
         let steps = || others.steps.clone().zip(own.steps.clone());
-        let pair = |training, (other, step)| (pooled(training, others, other), pooled(training, own, step));
-        let pairs: Vec<_> = self
-            .trainings
-            .iter()
-            .flat_map(|training| steps().map(move |steps| pair(training, steps)))
-            .collect();
+        let pair = |run, (other, step)| (pooled(run, others, other), pooled(run, own, step));
+        let pairs: Vec<_> =
+            self.runs.iter().flat_map(|run| steps().map(move |steps| pair(run, steps))).collect();
         let swapped = swapped_mean(&pairs, self.testing)?;
         let (one, several) = match (own.curves, others.curves) {
             ([one], [_, _, ..]) => (self.measured(*one, &own.steps), others),
@@ -161,7 +154,7 @@ impl<'a> Areas<'a> {
 
     /// Returns the area under these steps, averaged over runs.
     pub fn measured(&self, curve: usize, steps: &Range<usize>) -> f64 {
-        mean(self.trainings.iter().map(|training| training.area(curve, steps)))
+        mean(self.runs.iter().map(|run| run.area(curve, steps)))
     }
 
     /// Returns the optimism of choosing the best of these curves on the segments that score it: its gain on a resample minus its gain on
@@ -170,9 +163,8 @@ impl<'a> Areas<'a> {
     /// # Panics
     /// If `curves` is empty.
     pub fn optimism(&self, curves: &[usize], steps: Range<usize>, direction: Direction) -> f64 {
-        let gain = |of: &dyn Fn(&Training<'_>) -> f64| direction.gain(mean(self.trainings.iter().map(of)));
-        let drawn =
-            |curve: usize, resample| gain(&|training: &Training<'_>| training.on(curve, &steps, resample));
+        let gain = |of: &dyn Fn(&Run<'_>) -> f64| direction.gain(mean(self.runs.iter().map(of)));
+        let drawn = |curve: usize, resample| gain(&|run: &Run<'_>| run.on(curve, &steps, resample));
         let excess = |resample: usize| {
             let all = curves.iter().map(|&curve| (drawn(curve, resample), curve));
             let (best, curve) = all.max_by(|one, other| one.0.total_cmp(&other.0)).expect("there is a curve");
@@ -182,7 +174,7 @@ impl<'a> Areas<'a> {
     }
 }
 
-impl<'a> Training<'a> {
+impl<'a> Run<'a> {
     fn new(base: &'a Segments, curves: Vec<Curve<'a>>, testing: Testing) -> Result<Self, Error> {
         let all =
             curves.iter().flat_map(|curve| curve.control.into_iter().chain(curve.steps.iter().copied()));
@@ -227,6 +219,7 @@ mod tests {
     use super::*;
     use crate::classification::{ClassificationMetric, Outcome};
     use crate::nats::NatsStatistics;
+    use crate::normal;
 
     const TESTING: Testing = Testing { resamples: 999, seed: 1, block: 1 };
 
@@ -251,7 +244,7 @@ mod tests {
         let first = areas.difference(&[0], &[], 0..2);
         let Interval { low, high } = first.interval.unwrap();
         assert!((first.value + 10.0).abs() < 1e-9 && (low + 13.9).abs() < 0.6 && (high + 6.1).abs() < 0.6);
-        assert_eq!((first.p_value, first.of_trainings.len()), (None, 1));
+        assert_eq!((first.p_value, first.of_runs.len()), (None, 1));
         assert!((areas.difference(&[3], &[], 0..2).value + 5.0).abs() < 1e-9);
         assert!((areas.difference(&[0], &[1], 1..2).value + 10.0).abs() < 1e-9, "the second step alone");
         // half of the resamples draw one of the two curves twice: -10 or 0, minus -10
@@ -282,12 +275,12 @@ mod tests {
     /// With runs that lose 10 and 20, segments lose 0.15 on average with variance 0.1025: 1.96 · √10.25 = 6.3 to either side. Six runs,
     /// three of each kind, are drawn too, which adds a variance of 109 / 4 / 6, since 10 segments with variance 9 distinguish them: 7.5.
     #[test]
-    fn trainings_are_drawn_with_the_segments_where_there_are_enough() {
+    fn runs_are_drawn_with_the_segments_where_there_are_enough() {
         let (base, ten, twenty) = (without(0..0), without(0..10), without(0..20));
         let of = |step| (&base, vec![curve([step])]);
-        let half = |trainings| {
-            let found = Areas::new(trainings, TESTING).unwrap().difference(&[0], &[], 0..1);
-            let areas: Vec<f64> = found.of_trainings.iter().map(|area| area.round()).collect();
+        let half = |runs| {
+            let found = Areas::new(runs, TESTING).unwrap().difference(&[0], &[], 0..1);
+            let areas: Vec<f64> = found.of_runs.iter().map(|area| area.round()).collect();
             assert!((found.value + 15.0).abs() < 1e-9 && areas[..2] == [-10.0, -20.0], "{found:?}");
             let Interval { low, high } = found.interval.unwrap();
             (high - low) / 2.0
@@ -309,10 +302,6 @@ mod tests {
         let of = |places: &[usize]| areas.optimism(places, 0..1, Direction::LowerIsBetter);
         // curves that are better on the test set are chosen more often, which makes the optimism smaller
         assert!((0.03..0.1).contains(&of(&places)) && of(&[3]).abs() < 0.005, "{} {}", of(&places), of(&[3]));
-    }
-
-    fn normal(lots: &mut ChaCha8Rng) -> f64 {
-        (0..12).map(|_| lots.random::<f64>()).sum::<f64>() - 6.0
     }
 
     /// Documents of one token.

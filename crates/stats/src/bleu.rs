@@ -115,11 +115,6 @@ impl Bleu {
         Self { metric: sacrebleu_rs::Bleu { tokenize: name.to_owned(), ..Default::default() }, tokenizer }
     }
 
-    /// Counts text whose tokens are already separated by white space (`tok:none`).
-    pub fn pretokenized() -> Self {
-        Self::of(BleuTokenizer::None)
-    }
-
     /// Returns the statistics of a hypothesis and its reference.
     pub fn segment(&self, hypothesis: &str, reference: &str) -> BleuStatistics {
         self.segment_of(hypothesis, &[reference])

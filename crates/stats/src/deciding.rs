@@ -11,11 +11,12 @@ use crate::classification::ClassificationMetric;
 use crate::control_variate::{Estimate, Sampled};
 use crate::correlation::pearson;
 use crate::counted::{Counted, Variant};
-use crate::family::{Comparison, FEW_CHANGES, Testing, test_family};
+use crate::family::{Comparison, FEW_CHANGES, test_family};
 use crate::interval::Interval;
 use crate::predictions::Predictions;
 use crate::proportion::tango_within;
 use crate::sequential::{Spending, critical_values, doubling};
+use crate::testing::Testing;
 use crate::{Error, Segments};
 
 /// Segments of the first look for metrics that are means: nats per token, log-odds and accuracies.

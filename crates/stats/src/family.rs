@@ -7,11 +7,12 @@
 
 use crate::adjust::{benjamini_hochberg, holm};
 use crate::bootstrap::{
-    Interval, MOST_RESAMPLES, RESAMPLES, Resampled, differences, draw_blocks, paired_bootstrap, simultaneous,
+    MOST_RESAMPLES, RESAMPLES, Resampled, differences, draw_blocks, paired_bootstrap, simultaneous,
 };
 use crate::classification::{ClassificationMetric, Outcome};
 use crate::clustered::ClusteredMean;
 use crate::counted::{Counted, Variant};
+use crate::interval::Interval;
 use crate::proportion::{simultaneous_tango, simultaneous_wilson, tango};
 use crate::swaps::{Swapped, swap_tests};
 pub use crate::testing::{ALPHA, Testing};

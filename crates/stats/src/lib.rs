@@ -85,3 +85,9 @@ fn assert_close(found: f64, expected: f64, tolerance: f64) {
     let gap = (found - expected).abs();
     assert!(gap < tolerance, "{found} instead of {expected}: {gap:e}");
 }
+
+/// Returns a number with mean 0, variance 1 and nearly a normal distribution.
+#[cfg(test)]
+fn normal(lots: &mut rand_chacha::ChaCha8Rng) -> f64 {
+    (0..12).map(|_| rand::Rng::random::<f64>(lots)).sum::<f64>() - 6.0
+}

@@ -1,8 +1,9 @@
 //! Means of real numbers: log-odds of questions, and scores of documents computed by other programs.
 
-use crate::family::{Comparison, LEAST_SEGMENTS, Testing, test_family};
+use crate::family::{Comparison, LEAST_SEGMENTS, test_family};
 use crate::metric::MetricName;
 use crate::proportion::{simultaneous_tango, tango};
+use crate::testing::Testing;
 use crate::{Error, Segments, mcnemar};
 
 /// Numbers of a segment, or of a cluster of documents that are drawn together.

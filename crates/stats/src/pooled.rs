@@ -3,10 +3,12 @@
 //! Tasks are fixed and have equal weight whatever their size; documents are drawn within their task. A swap covers the documents of all
 //! tasks, each weighted by 1 / (tasks × documents of its task).
 
-use crate::bootstrap::{Interval, Resampled, simultaneous};
-use crate::family::{Comparison, FEW_CHANGES, LEAST_SEGMENTS, Testing};
+use crate::bootstrap::{Resampled, simultaneous};
+use crate::family::{Comparison, FEW_CHANGES, LEAST_SEGMENTS};
+use crate::interval::Interval;
 use crate::means::Mean;
 use crate::swaps::swap_tests;
+use crate::testing::Testing;
 use crate::{Error, Segments};
 
 /// A base and its variants on the documents of one task.

@@ -1,8 +1,9 @@
 //! Power of a test set: the probability that it shows a head set without any cost to be dispensable.
 
 use crate::bootstrap::percentile;
-use crate::family::{ALPHA, FEW_CHANGES, Testing};
+use crate::family::FEW_CHANGES;
 use crate::swaps::swapped_sizes;
+use crate::testing::{ALPHA, Testing};
 use crate::{Error, Segments};
 
 /// Number of swaps drawn; the error of a share of 0.8 is then 0.013.

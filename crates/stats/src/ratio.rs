@@ -4,8 +4,9 @@
 //! shares. Segments are drawn as a whole because their trials are not independent.
 
 use crate::Error;
-use crate::bootstrap::{Interval, LEAST_FOR_INTERVAL, Scores, draw, percentile_interval, weighted};
+use crate::bootstrap::{LEAST_FOR_INTERVAL, Scores, draw, percentile_interval, weighted};
 use crate::counted::{Counted, Variant};
+use crate::interval::Interval;
 
 /// Contribution of one segment to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -355,7 +355,7 @@ mod tests {
     /// With variance v of the true rates and error variance e, the reliability of 400 segments is v / (v + e). Rates of 0.1 and 0.14, half
     /// each, have v = 0.0004 and e = 0.12 * 0.88 / 400 (about) = 0.000264: 0.60. With 300 variants the estimate is within 0.1.
     #[test]
-    fn reliability_is_the_share_of_true_variance() {
+    fn reliability_is_the_share_of_true_variance_and_the_ceiling_a_geometric_mean() {
         let found = reliability(&sweep(300, |variant| if variant % 2 == 0 { 0.1 } else { 0.14 }, 5)).unwrap();
         assert!((found - 0.602).abs() < 0.1, "{found}");
         assert_eq!(ceiling(Some(0.25), Some(0.81)), Some(0.45));

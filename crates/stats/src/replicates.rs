@@ -10,7 +10,8 @@
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 use crate::adjust::holm;
-use crate::bootstrap::{Interval, draw};
+use crate::bootstrap::draw;
+use crate::interval::Interval;
 use crate::reliability::{SweepSegments, jackknife, mean};
 use crate::{Error, Segments};
 
@@ -255,17 +256,13 @@ fn check_shapes(runs: &[SweepSegments<'_>]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assert_close;
     use crate::nats::NatsStatistics;
-    use rand::{Rng, SeedableRng};
+    use crate::{assert_close, normal};
+    use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
     const DOCUMENTS: usize = 60;
     const HEADS: usize = 40;
-
-    fn normal(lots: &mut ChaCha8Rng) -> f64 {
-        (0..12).map(|_| lots.random::<f64>()).sum::<f64>() - 6.0
-    }
 
     /// A base and `[run][head]`.
     type Simulated = (Segments, Vec<Vec<Segments>>);
@@ -296,15 +293,15 @@ mod tests {
         (base, (0..runs).map(|_| of_run()).collect())
     }
 
-    fn with_swept<T>((base, runs): &Simulated, ask: impl Fn(&[SweepSegments<'_>]) -> T) -> T {
+    fn with_sweeps<T>((base, runs): &Simulated, ask: impl Fn(&[SweepSegments<'_>]) -> T) -> T {
         let variants: Vec<Vec<&Segments>> = runs.iter().map(|run| run.iter().collect()).collect();
-        let swept: Vec<SweepSegments<'_>> =
+        let sweeps: Vec<SweepSegments<'_>> =
             variants.iter().map(|variants| SweepSegments { base, variants }).collect();
-        ask(&swept)
+        ask(&sweeps)
     }
 
     fn agreement_of(simulated: &Simulated) -> Agreement {
-        with_swept(simulated, |swept| agreement(swept, 1).unwrap().unwrap())
+        with_sweeps(simulated, |sweeps| agreement(sweeps, 1).unwrap().unwrap())
     }
 
     /// Noise with the standard deviation 8 / √60 over 60 documents, shared by all runs, would make unrelated runs agree with r = 0.5. The
@@ -373,7 +370,7 @@ mod tests {
             };
             let others = [again(), again(), again()];
             runs = others.to_vec();
-            let found = with_swept(&(base, runs), |swept| heterogeneity(swept, 1).unwrap());
+            let found = with_sweeps(&(base, runs), |sweeps| heterogeneity(sweeps, 1).unwrap());
             found.iter().any(|head| head.p_adjusted < 0.05)
         });
         let alarms = alarms.count();
@@ -381,7 +378,7 @@ mod tests {
         let (base, runs) = simulated(&mut lots, 1, 1.0, 1.0);
         let mut other = runs[0].clone();
         other[7] = documents(|place| 90.0 + if place.is_multiple_of(2) { 3.0 } else { 1.0 });
-        let found = with_swept(&(base, vec![runs[0].clone(), other]), |all| heterogeneity(all, 1).unwrap());
+        let found = with_sweeps(&(base, vec![runs[0].clone(), other]), |all| heterogeneity(all, 1).unwrap());
         assert!(found[7].p_adjusted < 1e-3, "{:?}", found[7]);
         assert!((0..HEADS).all(|head| head == 7 || found[head].p_value == 1.0));
     }
@@ -392,7 +389,7 @@ mod tests {
     fn the_wald_statistic_of_two_runs_is_the_squared_t() {
         let (base, other) = (documents(|_| 99.0), documents(|place| 99.0 + place as f64 - 20.5));
         let runs = vec![vec![base.clone()], vec![other]];
-        let found = with_swept(&(base, runs), |swept| heterogeneity(swept, 1).unwrap())[0];
+        let found = with_sweeps(&(base, runs), |sweeps| heterogeneity(sweeps, 1).unwrap())[0];
         let t: f64 = 9.0 / (61.0 / 12.0_f64).sqrt();
         let expected = 2.0 * StudentsT::new(0.0, 1.0, 59.0).unwrap().sf(t);
         // the variance of 2,000 resamples has a relative error of 3%

@@ -1,10 +1,11 @@
 //! Statistics of the segments of a test set, for any metric.
 
 use crate::bleu::{self, BleuStatistics};
-use crate::bootstrap::{Interval, Resampled, Scores, paired_bootstrap, weighted};
+use crate::bootstrap::{Resampled, Scores, paired_bootstrap, weighted};
 use crate::classification::{ClassificationMetric, Outcome, reach_of_flips};
 use crate::counted::{Counted, Variant};
 use crate::estimates::{CorrelationMetric, Estimate};
+use crate::interval::Interval;
 use crate::means::{self, Mean, MeanMetric};
 use crate::nats::{self, NatsStatistics};
 use crate::testing::Testing;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use stats::adjust::{benjamini_hochberg, holm};
-use stats::bleu::Bleu;
+use stats::bleu::{Bleu, BleuTokenizer};
 use stats::bootstrap::Resampled;
 use stats::classification::{ClassificationMetric, Outcome};
 use stats::correlation::{kendall, pearson, spearman};
@@ -78,7 +78,7 @@ fn correlations_equal_scipy() {
 fn segments(bleu: &Value, system: &str) -> Segments {
     let texts = |name: &str| bleu[name].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
     let pairs = texts(system).zip(texts("references"));
-    Segments::Bleu(pairs.map(|pair| Bleu::pretokenized().segment(pair.0, pair.1)).collect())
+    Segments::Bleu(pairs.map(|pair| Bleu::of(BleuTokenizer::None).segment(pair.0, pair.1)).collect())
 }
 
 #[test]

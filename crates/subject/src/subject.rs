@@ -11,12 +11,12 @@ use crate::classification::Classification;
 use crate::error::Error;
 use crate::language::LanguageModelling;
 use crate::outcome::{Evaluation, Pass, Work};
-use crate::reading::{Input, ReadText, TextAttention, TextInput, Vocabulary};
 use crate::relevant::SegmentRelevance;
 use crate::scored::{Ablation, Scored};
 use crate::task::Task;
 use crate::task_subject::{SplitEvaluator, TaskSubject};
 use crate::tasks::{OfTask, in_task, map_task};
+use crate::text_input::{Input, ReadText, TextAttention, TextInput, Vocabulary};
 use crate::translation::Translation;
 
 /// A model with its data, loss and metric. Experiments do not know which task it has.
@@ -125,8 +125,8 @@ impl Subject {
     }
 
     /// Returns how the heads read a text.
-    pub fn reading(&self) -> TextInput {
-        in_task!(&self.0, |own| own.reading())
+    pub fn text_input(&self) -> TextInput {
+        in_task!(&self.0, |own| own.text_input())
     }
 
     /// Returns the vocabulary of a language model; `None` for other models.

@@ -153,10 +153,10 @@ impl<T: Task> Substitute<T> {
 
 /// Returns the mean output of each head over all positions of these segments, computed once by the exact model.
 pub(crate) fn means_of<T: Task>(subject: &TaskSubject<T>, of: &Sample) -> Result<Replacement, Error> {
-    subject.models.means(of, || mean_contexts(subject, &subject.encode(&of.scored())?))
+    subject.models.means(of, || mean_outputs(subject, &subject.encode(&of.scored())?))
 }
 
-fn mean_contexts<T: Task>(subject: &TaskSubject<T>, encoded: &T::Encoded) -> Result<Replacement, Error> {
+fn mean_outputs<T: Task>(subject: &TaskSubject<T>, encoded: &T::Encoded) -> Result<Replacement, Error> {
     let job = |models: &Models<T::Model>, rows: &[usize]| {
         let examples = T::examples(&models.exact, encoded, rows)?;
         Ok(no_grad(|| models.exact.context_sums(&examples)))

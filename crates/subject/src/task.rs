@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::evaluation::{Need, Purpose, Scorer};
 use crate::functions::FunctionsSpec;
 use crate::models::Models;
-use crate::reading::{Input, TextInput, Vocabulary};
 use crate::subject_file::SubjectFile;
+use crate::text_input::{Input, TextInput, Vocabulary};
 
 /// The entries of a setup file.
 pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
@@ -235,7 +235,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     }
 
     /// Returns how the heads of the model read a text.
-    fn reading(&self, model: &Self::Model) -> TextInput;
+    fn text_input(&self, model: &Self::Model) -> TextInput;
 
     /// Returns the vocabulary of a language model; `None` for other models.
     fn vocabulary(&self) -> Option<Vocabulary> {

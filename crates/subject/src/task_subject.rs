@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::evaluation::{Batches, Masks, Need, Plan, Purpose, Replace, Scorer};
 use crate::models::Models;
 use crate::outcome::{Evaluation, Pass, Work};
-use crate::reading::{Input, ReadText, TextAttention, TextInput};
 use crate::relevant::SegmentRelevance;
 use crate::scored::{Ablation, Scored};
 use crate::subject_file::SubjectFile;
 use crate::substitute::{Substitute, means_of};
 use crate::task::{ExamplesOf, Sizes, Spec, Task};
+use crate::text_input::{Input, ReadText, TextAttention, TextInput};
 
 /// A model with its data and its task.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ impl<T: Task> TaskSubject<T> {
         let room = if matches!(scored.ablation, Ablation::Resample { .. }) { memory / 4 } else { 0 };
         let memory = Memory::ExcludingModel(memory - room);
         let machine = Machine { memory, ..self.machine.clone() };
-        let Sizes { in_memory, of_text, .. } = T::sizes(&prepared);
+        let Sizes { count, in_memory, of_text, .. } = T::sizes(&prepared);
         let plan = Plan::new(&machine, &need, &in_memory);
         Ok(SplitEvaluator {
             substitute: Substitute::new(self, &scored.ablation, (of_text, false), room)?,
@@ -166,6 +166,7 @@ impl<T: Task> TaskSubject<T> {
             subject: self,
             scored: scored.clone(),
             prepared,
+            segments: count,
             batches: Batches::new(plan),
         })
     }
@@ -217,8 +218,8 @@ impl<T: Task> TaskSubject<T> {
         Ok(outputs.into_iter().flat_map(|(_, found)| found).collect())
     }
 
-    pub(crate) fn reading(&self) -> TextInput {
-        self.task.reading(self.model())
+    pub(crate) fn text_input(&self) -> TextInput {
+        self.task.text_input(self.model())
     }
 
     pub(crate) fn look(
@@ -229,7 +230,7 @@ impl<T: Task> TaskSubject<T> {
         let measures = BTreeSet::from([Measure::Confidence]);
         let need = self.task.need(&self.models, Purpose::Measuring(&measures));
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
-        let attention = self.reading().attention;
+        let attention = self.text_input().attention;
         let job = |models: &Models<T::Model>, batch: &[usize]| {
             let rows: Vec<&[u32]> = batch.iter().map(|&row| texts[row]).collect();
             attention_of::<T>(attention, models.quickest(), &rows)
@@ -369,6 +370,7 @@ pub(crate) struct SplitEvaluator<'a, T: Task> {
     subject: &'a TaskSubject<T>,
     scored: Scored,
     prepared: T::Prepared,
+    segments: usize,
     batches: Batches,
     models: Vec<Models<T::Model>>,
     substitute: Substitute<T>,
@@ -376,7 +378,7 @@ pub(crate) struct SplitEvaluator<'a, T: Task> {
 
 impl<T: Task> SplitEvaluator<'_, T> {
     pub(crate) fn segments(&self) -> usize {
-        T::sizes(&self.prepared).count
+        self.segments
     }
 
     pub(crate) fn evaluate(
@@ -384,7 +386,7 @@ impl<T: Task> SplitEvaluator<'_, T> {
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Self { subject, scored, prepared, batches, models, substitute } = self;
+        let Self { subject, scored, prepared, batches, models, substitute, .. } = self;
         let TaskSubject { task, machine, .. } = subject;
         let layout = subject.models.layout();
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;

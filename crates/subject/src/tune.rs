@@ -82,8 +82,8 @@ pub struct FineTuned {
     pub seconds: f64,
     /// Its folder.
     pub checkpoint: TrainingCheckpoint,
-    /// Trained gates before the first epoch and after each; empty if the gates were fixed.
-    pub history: Vec<HardConcrete>,
+    /// Trained gates of the chosen epoch; `None` if the gates were fixed.
+    pub gates: Option<HardConcrete>,
 }
 
 impl FineTuning {
@@ -175,17 +175,18 @@ pub(crate) fn fine_tune<T: Trained>(
     };
     let (row, last) = kept.cloned().zip(rows.last()).ok_or_else(fault)?;
     let folder = plan.folder();
-    let history = match &tuning.gating {
-        Gating::Fixed(_) => Vec::new(),
+    let gates = match &tuning.gating {
+        Gating::Fixed(_) => None,
         Gating::Trained(plan) => {
-            gate_history(&folder.join("epochs").join(last.epoch.to_string()), &plan.heads)?
+            let epoch = folder.join("epochs").join(last.epoch.to_string());
+            gate_history(&epoch, &plan.heads)?.into_iter().nth(row.epoch)
         }
     };
     let checkpoint = TrainingCheckpoint { epoch: Some(row.epoch), updates: row.step, folder };
     let signature = Signature::read(&Signature::path_beside(&curve))?;
     let runs = signature.iter().flat_map(|signature| &signature.runs);
     let seconds = runs.filter_map(|run| run.duration_seconds).sum();
-    Ok(FineTuned { steps: last.step, seconds, row, checkpoint, history })
+    Ok(FineTuned { steps: last.step, seconds, row, checkpoint, gates })
 }
 
 fn run<T: Trained>(

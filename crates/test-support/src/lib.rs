@@ -202,19 +202,13 @@ pub fn folder(spec: &str) -> TempDir {
 
 /// Makes a [`folder`] with data and a model that `train-subject` trains, once for all tests of this process.
 pub fn with_model(spec: &'static str) -> TempDir {
-    trained(spec, "train-subject", &[])
-}
-
-/// Makes a [`folder`] with data and a model. The first call trains the model by running `program`, the command under test, for all tests of
-/// this process.
-pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir {
     static TRAINED: Mutex<BTreeMap<&str, TempDir>> = Mutex::new(BTreeMap::new());
     // After a failure the next test tries again, to fail for its own reason.
     let mut trained = TRAINED.lock().unwrap_or_else(PoisonError::into_inner);
     let trained = trained.entry(spec).or_insert_with(|| {
         let folder = folder(spec);
         write_data(spec, folder.path());
-        command(program, folder.path()).args(arguments).assert().success();
+        command("train-subject", folder.path()).assert().success();
         folder
     });
     let folder = folder(spec);

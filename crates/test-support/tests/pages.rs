@@ -1,5 +1,4 @@
-//! Runs the commands on the pages as a reader would, on the setups that a page describes, and on small ones named like those in
-//! `experiments/`.
+//! Runs the commands on the pages as a reader would, with small setups named like those in `experiments/`.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 mod recipes;
 
@@ -49,8 +48,8 @@ const SMALLER: [(&str, &str); 5] = [
     ("just reproduce-table4", "just reproduce-table4 demo-inference --width 90"),
 ];
 
-/// Finds commands that start with `just`, `headcount` or `cargo run`, in shell blocks and inline code. Placeholders
-/// such as `<subject>` become the demo, and `[options]` are left out. `-table3`, after `reproduce-table2`, is short for a recipe.
+/// Finds commands that start with `just`, `headcount` or `cargo run`, in shell blocks and inline code. `<setup>` becomes the demo, and
+/// `[options]` are left out.
 fn commands_in(page: &str) -> Vec<String> {
     let blocks: Vec<&str> = page.split("```").collect();
     let mut commands = Vec::new();
@@ -64,13 +63,9 @@ fn commands_in(page: &str) -> Vec<String> {
         for code in code.into_iter().flat_map(|code| code.split("&&")) {
             let words = code.split_whitespace().collect::<Vec<_>>().join(" ");
             let needed = words.split('[').next().unwrap_or_default().trim_end();
-            let filled =
-                needed.replace("<subject>", "demo-translation").replace("fetch <name>", "fetch minilm");
-            let filled = filled.replace("<setup>", "demo-translation").replace("<name>", "demo-language");
+            let filled = needed.replace("<setup>", "demo-translation");
             if ["just ", "headcount ", "cargo run "].iter().any(|start| filled.starts_with(start)) {
                 commands.push(filled);
-            } else if filled.starts_with("-table") || filled.starts_with("-figure") {
-                commands.push(format!("just reproduce{filled}"));
             }
         }
     }
@@ -113,7 +108,6 @@ impl Desk {
                 desk.write(&format!("experiments/{name}"), small.as_bytes());
             }
         }
-        desk.write("experiments/my-subject.toml", classifier.as_bytes());
         desk.write("data/sources.toml", &fs::read(root().join("data/sources.toml")).unwrap());
         desk.write_texts();
         desk.write_images();
@@ -205,7 +199,7 @@ impl Desk {
 
     /// Prepares what a page assumes: results to draw, report or test again, and shards to merge.
     fn prepare(&self, command: &str) -> Result<(), String> {
-        let recipes = ["just report", "just retest", "just figures", "headcount plotting all"];
+        let recipes = ["just report", "just retest", "just figures"];
         if let Some(arguments) = recipes.iter().find_map(|recipe| command.strip_prefix(recipe)) {
             let named = arguments.split_whitespace().next().filter(|argument| !argument.starts_with('-'));
             let subject = named.unwrap_or("demo-translation");

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use core_masking::{HeadId, HeadSet, Removal};
-use experiment::{Estimate, Export, HeadSweep, MeasuredRows, Oracle, RowSet, random_order};
+use experiment::{Estimate, Export, MeasuredRows, Oracle, RowSet, random_order};
 use heads::experiment::{ABLATE_ONE, TRAIN_GATES};
 use records::{GateRow, Identity, Method, Order, Row};
-use significance::TestArgs;
-use subject::{Ablation, FineTuned, Scored, Subject};
+use subject::{Ablation, Scored, Subject};
 use training::{Penalty, stop};
 
 use crate::tuning::{Asked, Choice, Tuner};
@@ -31,7 +30,7 @@ fn once(
 }
 
 /// Returns the controls that depend on trained gates.
-fn hanging() -> impl Iterator<Item = Method> {
+fn dependent_controls() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|method| method.depends_on_gates())
 }
 
@@ -67,7 +66,7 @@ impl GateExperiment<'_> {
     pub fn train(&self, penalties: &[Penalty], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
         for choice in penalties.iter().copied().map(Choice::Gates) {
             if rows.is_due(&self.tuner.row_of(&choice)) {
-                self.measure(&choice, &self.tuner.tune(&choice)?, rows)?;
+                self.measure(&choice, rows)?;
             }
         }
         Ok(())
@@ -76,7 +75,7 @@ impl GateExperiment<'_> {
     /// Trains each control that has no row: with all heads, or with the number of heads that the gates for each of `penalties` kept.
     pub fn control(&self, penalties: &[Penalty], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
         if self.tuner.args.asks_for(Method::Ungated) && rows.is_due(&self.tuner.row_of(&Choice::All)) {
-            self.measure(&Choice::All, &self.tuner.tune(&Choice::All)?, rows)?;
+            self.measure(&Choice::All, rows)?;
         }
         let orders = Orders::default();
         for &penalty in penalties {
@@ -89,8 +88,7 @@ impl GateExperiment<'_> {
                     continue;
                 }
                 let closed = self.closed(&asked, &row, &orders)?;
-                let choice = Choice::Closed { asked, closed };
-                self.measure(&choice, &self.tuner.tune(&choice)?, rows)?;
+                self.measure(&Choice::Closed { asked, closed }, rows)?;
             }
         }
         Ok(())
@@ -102,7 +100,7 @@ impl GateExperiment<'_> {
         let one = |method: Method, of: Option<Penalty>| Asked { method, seed: None, kept: row.kept, of };
         let mut asked = [Method::Importance, Method::Oracle].map(|method| one(method, None)).to_vec();
         asked.extend(args.random_seeds().map(|seed| Asked { seed: Some(seed), ..one(Method::Random, None) }));
-        asked.extend(hanging().map(|method| one(method, Some(penalty))));
+        asked.extend(dependent_controls().map(|method| one(method, Some(penalty))));
         asked.retain(|asked| args.asks_for(asked.method));
         asked
     }
@@ -115,7 +113,7 @@ impl GateExperiment<'_> {
         rows: &mut MeasuredRows<GateRow>,
     ) -> anyhow::Result<()> {
         let args = self.tuner.args;
-        for method in hanging() {
+        for method in dependent_controls() {
             // The complement needs the model with gates, which exists after --again.
             let can_be_told = method != Method::Complement || args.shared.again;
             let is_due = args.asks_for(method) && args.shared.again;
@@ -162,25 +160,20 @@ impl GateExperiment<'_> {
     /// measures missing ones.
     fn by_oracle(&self) -> anyhow::Result<Vec<HeadId>> {
         let Tuner { args, description, machine, heads, .. } = self.tuner;
-        let layout = self.base.layout();
-        let sweep = HeadSweep::one_at_a_time(self.scored.clone(), &layout, TestArgs::default());
+        let (all, with) = (self.base.layout().heads(), (description, self.base));
+        let oracle = Oracle::measured(&self.scored, &all, with, (&args.shared, machine))?;
         let path = description.result_path(&args.shared.results, ABLATE_ONE.name, &self.scored);
-        let found = sweep.ingredient(self.base, &layout.heads(), &path, &args.shared, machine)?;
-        let scores = Oracle::of(found.rows).scores(heads);
+        let scores = oracle.scores(heads);
         Ok(scores.with_context(|| format!("`{}` lacks heads", path.display()))?.ascending())
     }
 
-    /// Scores a further trained model and adds its row, which must be due.
-    fn measure(
-        &self,
-        choice: &Choice,
-        tuned: &FineTuned,
-        rows: &mut MeasuredRows<GateRow>,
-    ) -> anyhow::Result<()> {
+    /// Trains a model further, scores it and adds its row, which must be due.
+    fn measure(&self, choice: &Choice, rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
+        let tuned = self.tuner.tune(choice)?;
         stop::check()?;
         let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
-        let mut row = self.tuner.row(choice, &subject.layout(), tuned);
-        let masked = choice.closed(tuned);
+        let mut row = self.tuner.row(choice, &subject.layout(), &tuned);
+        let masked = choice.closed(&tuned);
         subject.evaluate(&self.dev, std::slice::from_ref(&masked), &mut |_, found| {
             row.dev_score = found.score;
             Ok(())

@@ -1,5 +1,5 @@
 //! Choice of heads, and the further training that gates and controls share.
-use core_masking::{HardConcrete, HeadId, HeadLayout, HeadSet};
+use core_masking::{HeadId, HeadLayout, HeadSet};
 use records::{GateRow, Method, Scope};
 use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
 use training::{Closing, GateTraining, Gating, MULTIPLIER_RATE, Machine, Penalty};
@@ -29,15 +29,10 @@ pub struct Asked {
     pub of: Option<Penalty>,
 }
 
-/// Returns the gates of the chosen epoch.
-pub fn gates(tuned: &FineTuned) -> Option<&HardConcrete> {
-    tuned.history.get(tuned.row.epoch)
-}
-
 impl Choice {
     /// Returns the heads that are closed in a model trained for this choice.
     pub fn closed(&self, tuned: &FineTuned) -> HeadSet {
-        match (self, gates(tuned)) {
+        match (self, &tuned.gates) {
             (Self::Gates(penalty), Some(gates)) => penalty.closed(gates),
             (Self::Closed { closed, .. }, _) => closed.clone(),
             _ => HeadSet::none(),
@@ -113,7 +108,7 @@ impl Tuner<'_> {
             Choice::Gates(Penalty::Lambda(lambda)) => lambda * kept.len() as f64,
             _ => 0.0,
         };
-        let expected = gates(tuned).map(|gates| gates.expected_open().double_value(&[]));
+        let expected = tuned.gates.as_ref().map(|gates| gates.expected_open().double_value(&[]));
         GateRow {
             kept: kept.len(),
             heads: self.heads.len(),
@@ -169,7 +164,7 @@ impl Tuner<'_> {
     /// Returns the heads in the reverse of the order in which gates would close them.
     pub fn last_to_close(&self, penalty: Penalty) -> anyhow::Result<Vec<HeadId>> {
         let tuned = self.tune(&Choice::Gates(penalty))?;
-        let order = gates(&tuned).map(|gates| gates.scores().ascending());
+        let order = tuned.gates.map(|gates| gates.scores().ascending());
         Ok(order.unwrap_or_default().into_iter().rev().collect())
     }
 }

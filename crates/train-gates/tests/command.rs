@@ -123,7 +123,7 @@ fn a_penalty_closes_heads_and_is_not_in_the_loss() {
 
 /// With two penalties that leave all heads open, each has its own rows of controls, which stay while the gates keep these heads.
 #[test]
-fn controls_hang_on_the_gates_that_they_are_of() {
+fn controls_depend_on_the_gates_that_they_are_of() {
     let folder = with_model(TRANSLATOR);
     let arguments = ["--lambda", "0,1e-9", "--epochs", "1", "--control", "chosen"];
     command(folder.path(), &arguments).assert().success();

@@ -148,8 +148,8 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         sets.into_iter().filter_map(continued).collect()
     }
 
-    fn testing(&mut self) -> Testing {
-        self.writer.signature_mut().testing.expect("measured rows are tested")
+    fn testing(&self) -> Testing {
+        self.writer.signature().testing.expect("measured rows are tested")
     }
 
     /// Stores first-order predictions for rows that have none; returns false if none had to be computed.
@@ -167,7 +167,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
             return Ok(false);
         }
         let masked: Vec<HeadSet> = missing.iter().map(|set| set.masked.clone()).collect();
-        let Signature { identity, again, .. } = self.writer.signature_mut();
+        let Signature { identity, again, .. } = self.writer.signature();
         let known = if *again { None } else { stored::predictions(&self.path, identity, base, &masked)? };
         let is_known = known.is_some();
         let predicted = match known {
@@ -213,7 +213,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         meter: &mut Meter,
     ) -> Result<(), Error> {
         let _unbroken = Unbroken::begin()?;
-        let clusters = self.writer.signature_mut().identity.clusters();
+        let clusters = self.writer.signature().identity.clusters();
         open.sort_by_key(|row| row.row.sample()); // rows that a killed run did not reach come first
         for group in open.chunk_by_mut(|one, next| one.row.sample() == next.row.sample()) {
             let mut places = sample[group[0].row.sample()..].to_vec();

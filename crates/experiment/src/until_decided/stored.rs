@@ -62,8 +62,7 @@ pub(super) fn predictions(
 /// Returns the complete sweeps of single heads in the folder of `path` whose inputs match `identity`; stopping rules may differ. Files that
 /// cannot be read are skipped.
 fn sweeps(path: &Path, identity: &Identity) -> Vec<(PathBuf, Signature)> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(durable::parent(path)).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     files.sort();

@@ -174,7 +174,7 @@ fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
         .note(looks_of(&sweep.rows))
         .note("crossed out: not measured")
         .entries(legend(sweep, criterion))
-        .panels(attentions.len(), by_attention(&sweep.file, &attentions, &values))
+        .beside(&attentions, Attention::in_words, |&attention| panel(&sweep.file, attention, &values, true))
         .bar(label, numbers)
 }
 
@@ -235,20 +235,11 @@ fn relevance(relevance: &Relevance) -> Chart {
              striped: against it",
         )
         .note(relevance.doubt())
-        .panels(attentions.len(), by_attention(file, &attentions, &values))
+        .beside(&attentions, Attention::in_words, |&attention| panel(file, attention, &values, true))
         .bar(
             format!("relevance{}", values.scale()),
             BAR_COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
         )
-}
-
-/// Returns a panel per attention type, named if there are several.
-fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
-    let one = |(place, &attention): (usize, &Attention)| {
-        let name = if attentions.len() > 1 { attention.in_words() } else { "" };
-        panel(file, attention, values, true).named(name).in_row(place)
-    };
-    attentions.iter().enumerate().map(one).collect()
 }
 
 /// Returns the panel of one attention type, with brackets over heads that share keys and values. The last panel labels the x axis.

@@ -21,7 +21,7 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     "What heads of language models attend to: induction, duplicate token, previous token, sink; and what masking them costs",
     Reads::Each(experiment::NAMED),
     |file, asked, left_out| {
-        let found = NamedHead::read(file, left_out)?;
+        let found = NamedHeads::read(file, left_out)?;
         let judge = found.kinds.first().map(|zero| zero.draws[0].judge(asked.criterion));
         let chart = judge.map(|judge| figure(&found, judge));
         Ok(vec![sheet(&found.scores.file, STEM, chart, [table(&found, judge)])])
@@ -29,13 +29,13 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 );
 
 /// Rows of `named-heads`, and sweeps of the model.
-struct NamedHead {
+struct NamedHeads {
     scores: Results<HeadFunctionRow>,
     /// Effects of masking each head under each kind of ablation; empty without a sweep.
     kinds: Vec<Kind>,
 }
 
-impl NamedHead {
+impl NamedHeads {
     /// Reads the scores and the sweeps in the folder; leaves out sweeps that are unreadable or of other weights.
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let scores: Results<HeadFunctionRow> = Results::read(file)?;
@@ -65,14 +65,14 @@ const SCORES: &str = "a score is a mean attention weight; induction: on the toke
      before, sink: on the first position, both in texts";
 
 /// Returns the effect of masking the head of a row under each kind; `None` if it was not measured.
-fn costs(found: &NamedHead, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<HeadAcrossRuns>> {
+fn costs(found: &NamedHeads, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<HeadAcrossRuns>> {
     let kinds = found.kinds.iter().map(|kind| kind.heads(Attention::SelfAttention, judge));
     let kinds: Vec<Vec<HeadAcrossRuns>> = kinds.collect();
     move |row| kinds.iter().map(|all| all.iter().find(|one| one.head == row.head_id()).cloned()).collect()
 }
 
 /// Tabulates the heads with the highest scores.
-fn table(found: &NamedHead, judge: Option<Judge>) -> Table {
+fn table(found: &NamedHeads, judge: Option<Judge>) -> Table {
     let file = &found.scores.file;
     let costs = judge.map(|judge| costs(found, judge));
     let metric = found.kinds.first().map(|zero| zero.draws[0].metric());
@@ -123,7 +123,7 @@ fn mark(name: &str) -> Mark {
 const JOINED: Style = Style::line(SILVER, 0.6);
 
 /// Draws a panel per score, with the effects under each kind of masking the heads with the highest scores.
-fn figure(found: &NamedHead, judge: Judge) -> Chart {
+fn figure(found: &NamedHeads, judge: Judge) -> Chart {
     let file = &found.scores.file;
     let zero = &found.kinds[0].draws[0];
     let metric = zero.metric();

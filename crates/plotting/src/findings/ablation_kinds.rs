@@ -88,7 +88,7 @@ impl KindContrast {
 impl KindsOfCurves {
     /// Reads the curves next to those under zero ablation, with the first draw of other texts, from the run that [`Kinds::read`] would use.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
-        first_training(file, experiment::PRUNING, |file| {
+        first_run(file, experiment::PRUNING, |file| {
             let (mut all, mut reference) = (Vec::new(), None);
             for (name, suffix) in [("mean", "mean"), ("resample", "resample-1")] {
                 if let Some(found) = other_kind(&file, suffix, experiment::PRUNING, &mut reference)? {
@@ -114,7 +114,7 @@ pub fn folded(curves: &Pruning, left_out: &mut LeftOut) -> Result<Option<Pruning
 }
 
 /// Returns what `beside` finds for the setup's own run, or else for the first other run; `None` unless `file` is of zero ablation.
-fn first_training<T>(
+fn first_run<T>(
     file: ResultFile,
     experiment: &str,
     beside: impl FnMut(ResultFile) -> Result<Option<T>>,
@@ -168,7 +168,7 @@ impl Kind {
 impl Kinds {
     /// Reads the kinds of the setup's own run, or else of another run; `None` if only one was measured, or `file` is not of zero ablation.
     pub fn read(file: ResultFile) -> Result<Option<Self>> {
-        first_training(file, experiment::SWEEP, Self::beside)
+        first_run(file, experiment::SWEEP, Self::beside)
     }
 
     fn beside(file: ResultFile) -> Result<Option<Self>> {
@@ -315,7 +315,9 @@ mod tests {
         assert_eq!(shape, [("zero", 1), ("mean", 1), ("resample", 2)]);
         let [zero, resample] = [0, 2].map(|kind| found.all[kind].changes(Attention::SelfAttention));
         assert_eq!(zero, resample);
-        assert!(found.agreements().unwrap().iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
+        let agreements = found.agreements().unwrap();
+        assert_eq!(agreements.iter().map(|one| one.kinds).collect::<Vec<_>>(), [[0, 1], [0, 2], [1, 2]]);
+        assert!(agreements.iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
     }
 
     /// The setup's own run is preferred to other runs, which the title names.

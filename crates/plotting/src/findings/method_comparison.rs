@@ -11,7 +11,7 @@ use stats::bootstrap::Interval;
 
 use crate::findings::error::{LeftOut, Result, faulty};
 use crate::findings::pruning::{Pruning, Series};
-use crate::findings::replicates::{check, other_trainings};
+use crate::findings::replicates::{check, other_runs};
 use crate::findings::results::{Results, distinct, extent};
 use crate::findings::source::{ResultFile, experiment};
 
@@ -83,7 +83,7 @@ pub struct Recommended {
     /// Effect relative to the full model or, after training, to the fine-tuned baseline, averaged over runs.
     pub change: f64,
     /// Effect in each run.
-    pub of_trainings: Vec<f64>,
+    pub of_runs: Vec<f64>,
     /// 95% interval of the effect.
     pub interval: Option<Interval>,
     /// Verdict on the effect.
@@ -154,7 +154,7 @@ impl Methods {
     /// Reads a file of `compare-methods` and the corresponding files of other runs.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let results = Results::<CurveRow>::read(file)?;
-        let files = other_trainings(&results.file, experiment::METHODS)?;
+        let files = other_runs(&results.file, experiment::METHODS)?;
         let mut found = Self { results, repairs: BTreeMap::new(), others: Vec::new() };
         for file in files {
             let other = check(&found.results.file, &file).and_then(|()| Results::read(file));
@@ -165,7 +165,7 @@ impl Methods {
     }
 
     /// Returns the runs that have models of a kind, in order.
-    pub fn trainings(&self, kind: Kind) -> Vec<&Results<CurveRow>> {
+    pub fn runs(&self, kind: Kind) -> Vec<&Results<CurveRow>> {
         let all = std::iter::once(&self.results).chain(&self.others);
         all.filter(|results| results.rows.iter().any(|row| Kind::of(row.repair()) == kind)).collect()
     }
@@ -173,7 +173,7 @@ impl Methods {
     /// Returns the curves of the first run that has models of each kind.
     fn curves(&self, left_out: &mut LeftOut) -> BTreeMap<Repair, Pruning> {
         let of_kind = |kind| {
-            let first = self.trainings(kind).into_iter().next();
+            let first = self.runs(kind).into_iter().next();
             first.map(|first| Pruning::by_repair(first, |repair| Kind::of(repair) == kind, left_out))
         };
         Kind::ALL.into_iter().filter_map(of_kind).flatten().collect()
@@ -182,9 +182,9 @@ impl Methods {
     /// Refuses a run that lacks a curve or step of the first run with models of that kind.
     fn with_all_steps(&self, other: Results<CurveRow>) -> Result<Results<CurveRow>> {
         let is_whole = |kind| {
-            let (own, first) = (steps(&other, kind), self.trainings(kind));
+            let (own, first) = (steps(&other, kind), self.runs(kind));
             let first = first.first().map(|first| steps(first, kind)).unwrap_or_default();
-            own.is_empty() || first.iter().all(|(run, steps)| own.get(run) == Some(steps))
+            own.is_empty() || first.iter().all(|(curve, steps)| own.get(curve) == Some(steps))
         };
         let fault = "lacks curves or steps of the first training: run `compare-methods` to its end";
         let is_kept = Kind::ALL.into_iter().all(is_whole);
@@ -199,9 +199,7 @@ impl Methods {
     /// Returns the methods on these heads, in legend order.
     pub fn methods(&self, scope: Scope) -> Vec<CurveId> {
         let series = self.repairs.values().flat_map(|repaired| &repaired.series);
-        let mut found = distinct(series.map(|series| series.curve).filter(|curve| curve.attention == scope));
-        found.sort();
-        found
+        distinct(series.map(|series| series.curve).filter(|curve| curve.attention == scope))
     }
 
     /// Returns the curve of a method after a repair.
@@ -248,8 +246,10 @@ impl Methods {
 
     /// Returns the rows of all runs at one of the steps that mask heads, counted from 0.
     fn rows(&self, method: Repaired, place: usize) -> impl Iterator<Item = &CurveRow> {
-        self.trainings(Kind::of(method.repair)).into_iter().filter_map(move |results| {
-            let is_own = |row: &&CurveRow| row.masked > 0 && Run::of(row) == Run { method, seed: None };
+        self.runs(Kind::of(method.repair)).into_iter().filter_map(move |results| {
+            let is_own = |row: &&CurveRow| {
+                row.masked > 0 && CurveOfMethod::of(row) == CurveOfMethod { method, seed: None }
+            };
             let mut own: Vec<&CurveRow> = results.rows.iter().filter(is_own).collect();
             own.sort_by_key(|row| row.step);
             own.get(place).copied()
@@ -267,9 +267,11 @@ impl Methods {
     /// Returns the cost of choosing the heads at one step, or the maximum over all steps.
     fn cost(&self, method: Repaired, step: Option<usize>) -> Cost {
         let is_own = |row: &&CurveRow| {
-            Run::of(row).method == method && row.masked > 0 && step.is_none_or(|step| row.step == step)
+            CurveOfMethod::of(row).method == method
+                && row.masked > 0
+                && step.is_none_or(|step| row.step == step)
         };
-        let first = self.trainings(Kind::of(method.repair)).into_iter().next();
+        let first = self.runs(Kind::of(method.repair)).into_iter().next();
         let own: Vec<&CurveRow> = first.into_iter().flat_map(|first| &first.rows).filter(is_own).collect();
         let most = |of: fn(Cost) -> usize| own.iter().map(|row| of(row.cost())).max().unwrap_or_default();
         Cost {
@@ -311,12 +313,12 @@ fn by_share(one: &Recommended, other: &Recommended) -> Ordering {
 
 /// One curve of a method; random rankings have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Run {
+struct CurveOfMethod {
     method: Repaired,
     seed: Option<u64>,
 }
 
-impl Run {
+impl CurveOfMethod {
     fn of(row: &CurveRow) -> Self {
         let curve = CurveId { order_seed: None, ..row.curve() };
         Self { method: Repaired { repair: row.repair(), curve }, seed: row.order_seed }
@@ -324,10 +326,10 @@ impl Run {
 }
 
 /// Returns the steps of each curve for models of a kind.
-fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usize>> {
-    let mut found = BTreeMap::<Run, BTreeSet<usize>>::new();
+fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<CurveOfMethod, BTreeSet<usize>> {
+    let mut found = BTreeMap::<CurveOfMethod, BTreeSet<usize>>::new();
     for row in results.rows.iter().filter(|row| Kind::of(row.repair()) == kind) {
-        found.entry(Run::of(row)).or_default().insert(row.step);
+        found.entry(CurveOfMethod::of(row)).or_default().insert(row.step);
     }
     found
 }
@@ -345,7 +347,7 @@ mod tests {
     /// Synthetic results of runs 2 and 3 of a setup whose run 1 has none.
     fn synthetic() -> Methods {
         let source = Source::subject(&crate::findings::tiny(), "tiny-language");
-        let file = source.of_a_training(experiment::METHODS).unwrap();
+        let file = source.of_a_run(experiment::METHODS).unwrap();
         assert!(file.path.ends_with("replicate-2/compare-methods.csv"));
         let mut left_out = LeftOut::default();
         let found = Methods::read(file, &mut left_out).unwrap();
@@ -361,20 +363,20 @@ mod tests {
     /// Importance loses 0.25 and 0.75 nats in one run, 1/8 more in the other, and half of that after training: 2.375 and 2.625, minus 2.25
     /// for the fine-tuned baseline, are 0.25 on average. Five random rankings lose 1 on average.
     #[test]
-    fn areas_are_means_over_steps_and_trainings() {
+    fn areas_are_means_over_steps_and_runs() {
         let compared = synthetic().compared(Scope::All).unwrap();
         let area =
             |repair, order| compared.areas.iter().find(|own| own.method == method(repair, order)).unwrap();
         let importance = area(Repair::None, Order::Importance);
-        assert_eq!((importance.area.value, &importance.area.of_trainings[..]), (0.5625, &[0.5, 0.625][..]));
+        assert_eq!((importance.area.value, &importance.area.of_runs[..]), (0.5625, &[0.5, 0.625][..]));
         assert_eq!(importance.cost, Cost { forward: 2000, backward: 2000, updates: 0 });
         assert!(importance.over_importance.is_none() && importance.area.p_value.is_none());
         let over_random = importance.over_random.as_ref().unwrap();
         assert!((over_random.value + 0.5).abs() < 1e-9, "{over_random:?}");
         assert!(over_random.p_value.unwrap() < 0.1, "{over_random:?}");
-        assert_eq!(area(Repair::Training, Order::Importance).area.of_trainings, [0.25, 0.375]);
+        assert_eq!(area(Repair::Training, Order::Importance).area.of_runs, [0.25, 0.375]);
         let subset = area(Repair::Training, Order::Subset);
-        assert_eq!(subset.area.of_trainings, [0.15625, 0.28125], "(0.125 + 0.5) / 4, and 1/8 more");
+        assert_eq!(subset.area.of_runs, [0.15625, 0.28125], "(0.125 + 0.5) / 4, and 1/8 more");
         assert_eq!(subset.cost.updates, 125);
     }
 
@@ -384,9 +386,10 @@ mod tests {
     fn keys_and_values_are_saved_with_whole_groups_only() {
         let modules = synthetic().compared(Scope::All).unwrap().modules;
         let saved = |own: &Masked| {
-            let light = own.at_its_cache.as_ref().map(|light| (light.percent, light.over_heads.value));
+            let smallest =
+                own.at_its_cache.as_ref().map(|smallest| (smallest.percent, smallest.over_heads.value));
             let (projections, is_tested) = (own.projections.unwrap().round(), own.over_importance.is_some());
-            (own.row.masked, own.row.order.name(), projections, own.cache.unwrap(), is_tested, light)
+            (own.row.masked, own.row.order.name(), projections, own.cache.unwrap(), is_tested, smallest)
         };
         // six heads save half of the cache, like one module of four, which loses as many nats
         let expected = [
@@ -408,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_training_that_lacks_a_curve_is_left_out_by_name() {
+    fn a_run_that_lacks_a_curve_is_left_out_by_name() {
         let mut found = synthetic();
         let mut other = found.others.remove(0);
         other.rows.retain(|row| row.order != Order::Oracle || row.masked == 4);
@@ -418,13 +421,13 @@ mod tests {
 
     /// The first run has no fine-tuned models: for these the other run is compared alone, by the intervals of its rows.
     #[test]
-    fn a_repair_is_compared_in_the_trainings_that_have_it() {
+    fn a_repair_is_compared_in_the_runs_that_have_it() {
         let mut found = synthetic();
         found.results.rows.retain(|row| row.repair() != Repair::Training);
         found.repairs = found.curves(&mut LeftOut::default());
         let recommended = found.recommended(Scope::All).unwrap();
-        let trainings: Vec<usize> = recommended.iter().map(|own| own.of_trainings.len()).collect();
-        assert_eq!(trainings, [2, 1, 2, 1]);
+        let runs: Vec<usize> = recommended.iter().map(|own| own.of_runs.len()).collect();
+        assert_eq!(runs, [2, 1, 2, 1]);
         let trained = &recommended[1];
         let row = found.others[0].rows.iter().find(|row| {
             (row.repair(), row.order, row.masked) == (Repair::Training, trained.best.curve.order, 4)
@@ -432,7 +435,7 @@ mod tests {
         assert_eq!(Some(trained.score), row.map(|row| row.score));
         let area = found.compared(Scope::All).unwrap().areas;
         let of = |repair| area.iter().find(|own| own.method == method(repair, Order::Importance)).unwrap();
-        assert_eq!(of(Repair::Training).area.of_trainings, [0.375]);
-        assert_eq!(of(Repair::None).area.of_trainings.len(), 2);
+        assert_eq!(of(Repair::Training).area.of_runs, [0.375]);
+        assert_eq!(of(Repair::None).area.of_runs.len(), 2);
     }
 }

@@ -53,7 +53,7 @@ pub use retrained::Retrained;
 pub use segments::SegmentChange;
 pub use source::{Folders, ResultFile, Source, experiment};
 pub use speed::Speed;
-pub use subject_file::{SubjectFile, SubjectKind};
+pub use subject_file::SubjectFile;
 pub use subject_results::SubjectResults;
 pub use tasks::Pairing;
 

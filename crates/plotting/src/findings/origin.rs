@@ -205,8 +205,9 @@ mod tests {
     use crate::findings::source::{Source, experiment};
 
     #[test]
-    fn parts_of_a_split_and_rescaled_heads_are_named() {
-        let file = Source::subject(&crate::findings::tiny(), "tiny-language").one(experiment::SWEEP).unwrap();
+    fn parts_of_a_split_rescaled_heads_and_a_shared_layer_are_named() {
+        let source = Source::subject(&crate::findings::tiny(), "tiny-language");
+        let mut file = source.one(experiment::SWEEP).unwrap();
         let scored = |arguments: Value| {
             let mut file = file.clone();
             let identity = &mut file.signature.as_mut().unwrap().identity;
@@ -220,7 +221,6 @@ mod tests {
         assert_eq!(scored(json!({ "groups": [] })), "test, 5 segments, of each group in proportion");
         let windows = json!({ "windows": { "segments": "windows" }, "rescale": true });
         assert_eq!(scored(windows), "test, windows of the first 5 documents, kept heads rescaled");
-        let mut file = file;
         file.signature.as_mut().unwrap().identity.arguments.insert("one_layer".to_owned(), true.into());
         assert!(file.titled("x").ends_with("; layers are turns of one shared layer"));
     }

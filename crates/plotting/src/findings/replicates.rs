@@ -237,7 +237,7 @@ pub(crate) fn of_replicates(own: &ResultFile, experiment: &str) -> Result<Vec<Re
 }
 
 /// Returns results of all other runs; empty if `file` is of another run than the setup's own and the latter has results.
-pub(crate) fn other_trainings(file: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
+pub(crate) fn other_runs(file: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
     let Some((subject, _)) = file.subject.rsplit_once('/') else { return of_replicates(file, experiment) };
     let folder = file.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     let path = folder.join(file.path.file_name().unwrap_or_default());

@@ -136,7 +136,7 @@ impl Source {
     }
 
     /// Like [`Source::one`], but falls back to the first other run with results if the setup's own run has none.
-    pub fn of_a_training(&self, experiment: &str) -> Result<ResultFile> {
+    pub fn of_a_run(&self, experiment: &str) -> Result<ResultFile> {
         let own = self.one(experiment);
         let (Err(Error::NotMeasured(_)), Self::Subject { subject, results, kind, .. }) = (&own, self) else {
             return own;

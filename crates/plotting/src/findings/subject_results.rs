@@ -80,7 +80,7 @@ impl SubjectResults {
             pruning_kinds: one(&source, experiment::PRUNING, left_out, KindsOfCurves::read).flatten(),
             retrained: one(&source, experiment::RETRAINED, left_out, Retrained::read),
             methods: {
-                let file = source.of_a_training(experiment::METHODS);
+                let file = source.of_a_run(experiment::METHODS);
                 let found = file.and_then(|file| Methods::read(file, left_out));
                 left_out.keep_if_there(found)
             },

@@ -29,9 +29,9 @@ use crate::checkpoint::Places;
 use crate::error::Error;
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::reading::{Input, TextInput, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Sizes, Task, Timed};
+use crate::text_input::{Input, TextInput, check_length};
 use inputs::{Answer, Texts};
 use outputs::{labels, metric};
 use reader::Reader;
@@ -212,7 +212,7 @@ impl Task for Classification {
         }))
     }
 
-    fn reading(&self, model: &Classifier) -> TextInput {
+    fn text_input(&self, model: &Classifier) -> TextInput {
         let (longest, tokenizer) = (model.config().longest_text() as usize, self.reader.tokenizer().ok());
         TextInput {
             attention: Attention::SelfAttention,

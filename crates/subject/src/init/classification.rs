@@ -60,7 +60,7 @@ pub(super) fn describe(
         Classes::Value => ("pearson", "spearman is the alternative"),
         _ => OF_CLASSES,
     };
-    write(toml, (model, classes), (order, format), metrics, &splits)
+    write(toml, (model, classes, file), (order, format), metrics, &splits)
 }
 
 /// Writes the setup of an image classifier, whose folders are named after the classes.
@@ -77,18 +77,18 @@ fn of_images(
     let cells = examples.into_iter().map(|example| example.label).collect();
     let folders = TableColumn { column: Column::Name("folders".to_owned()), cells };
     let order = Order::find(classes, &folders.values(), known, &folders, &file.path)?;
-    write(toml, (model, classes), (order, None), OF_CLASSES, splits)
+    write(toml, (model, classes, file), (order, None), OF_CLASSES, splits)
 }
 
 /// Writes the entries; returns the classes if their order was assumed.
 fn write(
     toml: &mut TomlText,
-    (model, classes): (&InitialModel, &Classes),
+    (model, classes, file): (&InitialModel, &Classes, &DataFile),
     (order, format): (Option<Order>, Option<(String, Because)>),
     metrics: (&str, &str),
     splits: &Splits,
 ) -> Result<Option<Vec<String>>, Error> {
-    toml.model("classification", model, one(splits.test())?);
+    toml.model("classification", model, file);
     toml.section("data");
     if let Some(order) = &order {
         order.write(toml, classes);

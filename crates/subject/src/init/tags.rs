@@ -49,7 +49,7 @@ pub(super) fn describe(
     }
     let words = [column(&format.text), column(&format.label)];
     let kind = tables::kind_of(&file.path).filter(|_| format.kind != FileKind::Conll);
-    let kind = kind.map_or("\"conll\"".to_owned(), toml_text::kind);
+    let kind = kind.map_or(quoted("conll"), toml_text::kind);
     let written = format!("{{ kind = {kind}, text = {}, label = {} }}", words[0], words[1]);
     toml.raw("format", &written, because);
     let are_entities = labels.iter().all(|label| label == "O" || entities::parse(label).is_some());

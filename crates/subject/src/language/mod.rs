@@ -33,9 +33,9 @@ use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::reading::{Input, TextInput, Vocabulary, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Sizes, Task, Timed};
+use crate::text_input::{Input, TextInput, Vocabulary, check_length};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
 use scorer::UnitResult;
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
@@ -291,7 +291,7 @@ impl Task for LanguageModelling {
         Ok(batch.len() as u64 * model.continuation_multiply_adds(shortest as u64, tokens as u64))
     }
 
-    fn reading(&self, model: &LanguageModel) -> TextInput {
+    fn text_input(&self, model: &LanguageModel) -> TextInput {
         let config = model.config();
         TextInput {
             attention: Attention::SelfAttention,

@@ -32,9 +32,9 @@ use crate::checkpoint::Places;
 use crate::error::{Error, quoted};
 use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
-use crate::reading::{Input, TextInput, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{Sizes, Task, Timed};
+use crate::text_input::{Input, TextInput, check_length};
 use pairs::Pairs;
 use references::Script;
 use scorer::Sentences;
@@ -305,7 +305,7 @@ impl Task for Translation {
     }
 
     /// The encoder reads the source. The decoder's inputs have no words with a tree.
-    fn reading(&self, model: &Translator) -> TextInput {
+    fn text_input(&self, model: &Translator) -> TextInput {
         let config = model.config();
         TextInput {
             attention: Attention::EncEnc,

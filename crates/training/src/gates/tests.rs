@@ -30,25 +30,35 @@ fn the_target_falls_in_the_first_half_of_the_steps() {
 }
 
 /// 4 gates with odds of e² 11^0.33 and a target of 2: d = (4 p - 2) / 4. The first step gives μ = 0.02 d, the second twice that; the loss
-/// is μ d + 10 d², and its derivative by each `log_alpha`, of which p has the derivative p (1 - p), is (μ + 20 d) p (1 - p) / 4.
+/// is μ d + 10 d².
 #[test]
 fn the_multiplier_rises_while_too_many_gates_are_open() {
     let mut gates = started(Penalty::Heads(2));
     let odds = 2_f64.exp() * 11_f64.powf(0.33);
-    let open = odds / (1.0 + odds);
-    let excess = (4.0 * open - 2.0) / 4.0;
+    let excess = (4.0 * odds / (1.0 + odds) - 2.0) / 4.0;
     for step in [1.0, 2.0] {
         gates.begin_step(10, 10);
         assert!((gates.multiplier - 0.02 * step * excess).abs() < 1e-6, "{}", gates.multiplier);
     }
     let expected = 0.04 * excess * excess + 10.0 * excess * excess;
-    let penalty = gates.penalty().unwrap();
-    assert!((penalty.double_value(&[]) - expected).abs() < 1e-5);
-    penalty.backward();
-    let slope = (0.04 * excess + 20.0 * excess) * open * (1.0 - open) / 4.0;
-    let gap = (gates.gates.log_alpha().grad() - slope).abs().max().double_value(&[]);
-    assert!(gap < 1e-6, "{gap:e}");
+    assert!((gates.penalty().unwrap().double_value(&[]) - expected).abs() < 1e-5);
     assert_eq!(gates.test_penalty(), 0.0);
+}
+
+/// p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) has the derivative p (1 - p) by its `log_alpha`, and d = (Σ p - 1) / 4. The derivative of
+/// μ d + 10 d² by each `log_alpha` is (μ + 20 d) p (1 - p) / 4.
+#[test]
+fn each_gate_has_its_own_gradient_of_the_penalty() {
+    let mut gates = started(Penalty::Heads(1));
+    let log_alpha = [1.5, -0.5, 0.25, -2.0];
+    tch::no_grad(|| gates.gates.log_alpha().shallow_clone().copy_(&Tensor::from_slice(&log_alpha)));
+    gates.begin_step(10, 10);
+    gates.penalty().unwrap().backward();
+    let open = log_alpha.map(|alpha| 1.0 / (1.0 + (-alpha - 0.33 * 11_f64.ln()).exp()));
+    let excess = (open.iter().sum::<f64>() - 1.0) / 4.0;
+    let slopes = open.map(|open| (gates.multiplier + 20.0 * excess) * open * (1.0 - open) / 4.0);
+    let gap = (gates.gates.log_alpha().grad() - Tensor::from_slice(&slopes)).abs().max().double_value(&[]);
+    assert!(gap < 1e-6, "{gap:e}");
 }
 
 /// λ = 1/4 for each of 4 gates; their odds give the expected number of open gates.

@@ -232,8 +232,8 @@ pub(super) fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve
     let is_swap = order == Order::Swap
         && series.runs.iter().all(|run| run.iter().filter(|row| row.masked > 0).count() == 1);
     let point = |row: &CurveRow| {
-        let intact = (row.masked == 0).then_some((row.score, row.score));
-        let ends = interval(row).or(intact).filter(|_| !is_random(series));
+        let full_model = (row.masked == 0).then_some((row.score, row.score));
+        let ends = interval(row).or(full_model).filter(|_| !is_random(series));
         Point { x: share(row), y: row.score, ends, is_worse: criterion.is_loss(row) }
     };
     let runs = series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1));

@@ -27,7 +27,7 @@ pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
     "Methods that choose heads side by side, with repairs: which to use, curves, areas under them, scores at each number of heads",
     Reads::Files(|source, asked| {
         let files = if asked.is_all { source.all(experiment::METHODS)? } else { Vec::new() };
-        if files.is_empty() { Ok(vec![source.of_a_training(experiment::METHODS)?]) } else { Ok(files) }
+        if files.is_empty() { Ok(vec![source.of_a_run(experiment::METHODS)?]) } else { Ok(files) }
     }),
     |file, asked, left_out| sheets(&Methods::read(file, left_out)?, asked, left_out),
 );

@@ -12,7 +12,7 @@ use stats::family::ALPHA;
 use stats::swaps::smallest_p_value;
 
 use super::{
-    Kind, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, Run, SmallestModuleSet,
+    CurveOfMethod, Kind, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, SmallestModuleSet,
     is_of_modules,
 };
 use crate::findings::contrasts::Draws;
@@ -25,7 +25,7 @@ impl Methods {
     /// Applies `of` to the comparison of each kind of models that was measured.
     pub(super) fn compare<T>(&self, scope: Scope, of: impl Fn(&Comparison<'_>) -> T) -> Result<Vec<T>> {
         let is_measured = |kind: &Kind| {
-            let rows = self.trainings(*kind).into_iter().flat_map(|results| &results.rows);
+            let rows = self.runs(*kind).into_iter().flat_map(|results| &results.rows);
             rows.into_iter().any(|row| row.attention == scope && Kind::of(row.repair()) == *kind)
         };
         let measured = Kind::ALL.into_iter().filter(is_measured);
@@ -35,25 +35,25 @@ impl Methods {
     fn compare_kind<T>(&self, scope: Scope, kind: Kind, of: impl Fn(&Comparison<'_>) -> T) -> Result<T> {
         let none = || no_segments(&self.results.file);
         let testing = self.results.file.testing().ok_or_else(none)?.of_segments();
-        let all = self.trainings(kind);
+        let all = self.runs(kind);
         let segments = all.iter().map(|results| stored(results, none)).collect::<Result<Vec<_>>>()?;
-        let trainings = all.iter().zip(&segments);
-        let trainings: Vec<BTreeMap<Run, Curve<'_>>> =
-            trainings.map(|(results, (_, segments))| curves(results, segments, (scope, kind))).collect();
-        let steps = trainings[0].values().map(|curve| curve.steps.len()).max().unwrap_or_default();
-        let whole = trainings[0].iter().filter(|(_, curve)| curve.steps.len() == steps);
-        let runs: Vec<Run> = whole.map(|(run, _)| *run).collect();
+        let runs = all.iter().zip(&segments);
+        let runs: Vec<BTreeMap<CurveOfMethod, Curve<'_>>> =
+            runs.map(|(results, (_, segments))| curves(results, segments, (scope, kind))).collect();
+        let steps = runs[0].values().map(|curve| curve.steps.len()).max().unwrap_or_default();
+        let whole = runs[0].iter().filter(|(_, curve)| curve.steps.len() == steps);
+        let keys: Vec<CurveOfMethod> = whole.map(|(key, _)| *key).collect();
         let what = || format!("the segments of `{}` cannot be compared", self.results.file.path.display());
-        let own = trainings.iter().map(|curves| runs.iter().map(|run| curves[run].clone()).collect());
+        let own = runs.iter().map(|curves| keys.iter().map(|key| curves[key].clone()).collect());
         let bases = segments.iter().map(|(base, _)| base);
         let areas = Areas::new(bases.zip(own).collect(), testing);
         let areas = areas.map_err(within(what))?;
         let mut places = BTreeMap::<Repaired, Vec<usize>>::new();
-        for (place, run) in runs.iter().enumerate() {
-            places.entry(run.method).or_default().push(place);
+        for (place, key) in keys.iter().enumerate() {
+            places.entry(key.method).or_default().push(place);
         }
-        let (trainings, swaps) = (all.len(), testing.resamples);
-        Ok(of(&Comparison { methods: self, kind, trainings, areas, places, steps, swaps }))
+        let (runs, swaps) = (all.len(), testing.resamples);
+        Ok(of(&Comparison { methods: self, kind, runs, areas, places, steps, swaps }))
     }
 }
 
@@ -62,13 +62,13 @@ fn curves<'a>(
     results: &Results<CurveRow>,
     segments: &'a [Segments],
     (scope, kind): (Scope, Kind),
-) -> BTreeMap<Run, Curve<'a>> {
+) -> BTreeMap<CurveOfMethod, Curve<'a>> {
     let mut rows: Vec<(&CurveRow, &Segments)> = results.rows.iter().zip(segments).collect();
     rows.sort_by_key(|(row, _)| row.step);
     let mut found = BTreeMap::new();
     let is_meant = |row: &CurveRow| row.attention == scope && Kind::of(row.repair()) == kind;
     for (row, own) in rows.into_iter().filter(|(row, _)| is_meant(row)) {
-        let curve = found.entry(Run::of(row)).or_insert(Curve { control: None, steps: Vec::new() });
+        let curve = found.entry(CurveOfMethod::of(row)).or_insert(Curve { control: None, steps: Vec::new() });
         if row.masked == 0 { curve.control = Some(own) } else { curve.steps.push(own) }
     }
     found
@@ -78,7 +78,7 @@ pub(super) struct Comparison<'a> {
     methods: &'a Methods,
     kind: Kind,
     /// Number of runs.
-    trainings: usize,
+    runs: usize,
     areas: Areas<'a>,
     /// Indices of the curves of each method.
     places: BTreeMap<Repaired, Vec<usize>>,
@@ -151,7 +151,7 @@ impl Comparison<'_> {
         let cheapest = alike.as_ref().and_then(|alike| alike.first()).filter(is_cheaper).copied();
         let change = self.areas.difference(places(best), &[], steps.clone());
         let own = row.delta_interval().map(|(low, high)| Interval { low, high });
-        let interval = if self.trainings == 1 { own } else { change.interval };
+        let interval = if self.runs == 1 { own } else { change.interval };
         let chosen: Vec<usize> = all.iter().flat_map(places).copied().collect();
         let score = score(best);
         Some(Recommended {
@@ -160,7 +160,7 @@ impl Comparison<'_> {
             best: *best,
             score,
             change: change.value,
-            of_trainings: change.of_trainings,
+            of_runs: change.of_runs,
             interval,
             verdict: interval.and_then(|interval| self.verdict(&row, interval, score - change.value)),
             compared: others.len(),
@@ -188,7 +188,7 @@ impl Comparison<'_> {
 
     fn verdict(&self, row: &CurveRow, change: Interval, base: f64) -> Option<Verdict> {
         let percent = self.methods.results.file.testing()?.margin_percent;
-        if self.trainings == 1 {
+        if self.runs == 1 {
             return row.verdict(percent);
         }
         let metric = self.methods.results.metric();
@@ -219,20 +219,20 @@ impl Comparison<'_> {
         let all: Vec<(usize, Repaired, Masked)> =
             each.filter_map(|(place, method)| one(place, method)).collect();
         let with_modules = |own: &(usize, Repaired, Masked)| Masked {
-            at_its_projections: self.light_modules(own, &all, |masked| masked.projections),
-            at_its_cache: self.light_modules(own, &all, |masked| masked.cache),
+            at_its_projections: self.smallest_modules(own, &all, |masked| masked.projections),
+            at_its_cache: self.smallest_modules(own, &all, |masked| masked.cache),
             ..own.2.clone()
         };
         let mut found: Vec<Masked> = all.iter().map(with_modules).collect();
         adjust(found.iter_mut().flat_map(|own| {
-            let light = [&mut own.at_its_projections, &mut own.at_its_cache].into_iter().flatten();
-            own.over_importance.as_mut().into_iter().chain(light.map(|modules| &mut modules.over_heads))
+            let smallest = [&mut own.at_its_projections, &mut own.at_its_cache].into_iter().flatten();
+            own.over_importance.as_mut().into_iter().chain(smallest.map(|modules| &mut modules.over_heads))
         }));
         found
     }
 
     /// Returns the fewest whole modules that save at least as much as heads by importance; `None` if they have equally many heads.
-    fn light_modules(
+    fn smallest_modules(
         &self,
         (place, method, own): &(usize, Repaired, Masked),
         all: &[(usize, Repaired, Masked)],
@@ -242,10 +242,11 @@ impl Comparison<'_> {
         let is_meant = |other: &&(usize, Repaired, Masked)| {
             is_of_modules(other.1.curve) && saved(&other.2).is_some_and(|saved| saved >= least)
         };
-        let (light, other, modules) = all.iter().filter(is_meant).min_by_key(|other| other.2.row.masked)?;
+        let (smallest, other, modules) =
+            all.iter().filter(is_meant).min_by_key(|other| other.2.row.masked)?;
         let side = |method, place: usize| Side { curves: &self.places[method][..], steps: place..place + 1 };
-        (light != place).then(|| {
-            let over_heads = self.areas.between(side(other, *light), side(method, *place));
+        (smallest != place).then(|| {
+            let over_heads = self.areas.between(side(other, *smallest), side(method, *place));
             SmallestModuleSet { percent: share(&modules.row), over_heads }
         })
     }

@@ -139,7 +139,7 @@ fn complements_and_floors_have_their_own_scores() {
 /// The margin is 0.6 points. The interval of step 2 reaches it, step 3 loses more, and the whole interval of step 4 is above it. So 10% are
 /// dispensable, 20% are within the margin as measured, and 30% may still be.
 #[test]
-fn the_tolerable_share_lies_in_its_interval() {
+fn the_share_within_the_margin_lies_in_its_interval() {
     let mut pruning =
         curve(&[(1, 29.9, Some(0.5)), (2, 29.5, Some(0.5)), (3, 29.2, Some(0.1)), (4, 28.0, Some(0.001))]);
     let ends = [None, Some((-0.5, 0.3)), Some((-0.9, 0.1)), Some((-1.2, -0.4)), Some((-2.5, -0.7))];

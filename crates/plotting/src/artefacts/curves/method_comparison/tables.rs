@@ -71,7 +71,7 @@ impl Ranking<'_> {
         let is_timed = self.areas.iter().any(|area| seconds(area.method.curve).is_some());
         let row = |method: &MethodArea| {
             let cell = |own: &MethodArea| {
-                let spread = spread(self.found, &own.area.of_trainings);
+                let spread = spread(self.found, &own.area.of_runs);
                 Cell::number(
                     format!("{} ({}){spread}", self.change(&own.area), self.rank(own)),
                     own.area.value,
@@ -97,7 +97,7 @@ impl Ranking<'_> {
             .columns(["Method", "repair"], columns.chain(costs))
             .rows(self.methods().into_iter().map(row))
             .note(repairs(&self.repairs))
-            .note(of_trainings(self.found))
+            .note(of_runs(self.found))
             .note("random: the mean of its orders, which are drawn anew with the segments")
             .note("read: segments that the model reads to choose the heads, and of these those whose loss is followed backward")
             .note(is_timed.then_some("seconds: of choosing the heads, of all steps together, on the machine of that run, which may have been busy; empty where not noted, as of oracles, whose sweep is that of ablate-one"))
@@ -155,7 +155,7 @@ pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
             ["best method", "score", "change", "verdict", "not told apart", "cheaper of these", "random orders"],
         )
         .rows(compared.recommended.iter().map(row))
-        .note(of_trainings(found).unwrap_or_else(|| "one run".to_owned()))
+        .note(of_runs(found).unwrap_or_else(|| "one run".to_owned()))
         .note(found.results.base_line())
         .note(
             has_training.then_some(
@@ -180,8 +180,8 @@ pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
 }
 
 /// Describes what means and intervals cover, `means over 2 runs, …`; `None` for a single run.
-fn of_trainings(found: &Methods) -> Option<String> {
-    let [number, trained] = Kind::ALL.map(|kind| found.trainings(kind).len());
+fn of_runs(found: &Methods) -> Option<String> {
+    let [number, trained] = Kind::ALL.map(|kind| found.runs(kind).len());
     let most = number.max(trained);
     let over =
         if most < ENOUGH_RUNS { "over segments alone, since runs are few" } else { "over segments and runs" };
@@ -217,7 +217,7 @@ pub(crate) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 7] {
     [
         repaired(own.best).into(),
         Cell::number(metric.amount(own.score), own.score),
-        Cell::number(change + &spread(found, &own.of_trainings), own.change),
+        Cell::number(change + &spread(found, &own.of_runs), own.change),
         own.verdict.map(|verdict| verdict.to_string()).into(),
         own.alike.as_ref().map(|alike| format!("{} of {}", alike.len(), own.compared)).into(),
         own.cheapest.map(repaired).into(),
@@ -228,7 +228,7 @@ pub(crate) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 7] {
 /// Compares whole modules with heads by importance, and what each saves; `None` if no modules were masked.
 pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Table> {
     let (file, metric) = (&found.results.file, found.results.metric());
-    let number = found.trainings(Kind::Untrained).len();
+    let number = found.runs(Kind::Untrained).len();
     let timed = all.iter().any(|own| speedup(own, speeds).is_some());
     let has_cache = all.iter().any(|own| own.cache.is_some());
     let percent = |share: f64| Cell::printed(share, tenths);
@@ -237,12 +237,12 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         let text = text + &metric.change(area.value) + &metric.brackets(ends);
         Cell::number(text, area.value).marked(is_sure(area))
     };
-    let light = |modules: &Option<SmallestModuleSet>| {
+    let smallest = |modules: &Option<SmallestModuleSet>| {
         let modules = modules.as_ref()?;
         Some(marked(&modules.over_heads, format!("{}%: ", tenths(modules.percent))))
     };
-    let has_light = all.iter().any(|own| own.at_its_projections.is_some());
-    let has_light_cache = all.iter().any(|own| own.at_its_cache.is_some());
+    let has_smallest = all.iter().any(|own| own.at_its_projections.is_some());
+    let has_smallest_cache = all.iter().any(|own| own.at_its_cache.is_some());
     let row = |own: &Masked| {
         let contrast = own.over_importance.as_ref().map(|area| marked(area, String::new()));
         let shares = [own.row.masked.into(), own.projections.map(percent).into()];
@@ -252,8 +252,8 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         let change = Cell::number(metric.change(change) + &metric.brackets(own.row.delta_interval()), change);
         let scores = [score, change, contrast.into()].into_iter();
         let scores = scores
-            .chain(has_light.then(|| light(&own.at_its_projections).into()))
-            .chain(has_light_cache.then(|| light(&own.at_its_cache).into()));
+            .chain(has_smallest.then(|| smallest(&own.at_its_projections).into()))
+            .chain(has_smallest_cache.then(|| smallest(&own.at_its_cache).into()));
         let speed = timed.then(|| speedup(own, speeds).into());
         let label = format!("{}%: {}", tenths(share(&own.row)), name(own.row.curve()));
         Row::new(label, shares.into_iter().chain(cache).chain(scores).chain(speed))
@@ -266,8 +266,8 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         ["heads", "projections saved (%)"].into_iter().chain(has_cache.then_some("cache saved (%)"));
     let columns = columns.chain(["score", "change", "minus importance"]);
     let columns = columns
-        .chain(has_light.then_some("modules at its projections"))
-        .chain(has_light_cache.then_some("modules at its cache"));
+        .chain(has_smallest.then_some("modules at its projections"))
+        .chain(has_smallest_cache.then_some("modules at its cache"));
     let columns = columns.chain(timed.then_some("speedup (%)"));
     let table = Table::new("Methods: modules", file.label("methods-modules"), file.titled(title))
         .columns(["Masked, method", "saved"], columns)
@@ -280,7 +280,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
             "projections: multiply-adds of queries, keys, values and outputs; keys and values go with all heads that read them",
         )
         .note(has_cache.then_some("cache: bytes of the keys and values of decoders"))
-        .note((has_light || has_light_cache).then_some(
+        .note((has_smallest || has_smallest_cache).then_some(
             "modules at its projections, or cache: the fewest that save at least as much as importance does, and their score minus its \
              score; empty where these are as many heads, or importance saves nothing",
         ))

@@ -106,11 +106,11 @@ pub mod tests {
     fn the_end_symbol_has_no_part_in_confidence_and_text_but_in_positions() {
         let sentence = of_words(2, &[], true);
         let weights = attention(&[&[0.5, 0.25, 0.25], &[0.125, 0.375, 0.5], &[0.25, 0.25, 0.5]]);
-        let looks = SentenceAttention::new(&sentence, &weights, head(), false);
-        assert_eq!(looks.sum_of_greatest, 0.5 + 0.375 + 0.25);
-        assert_eq!(looks.keys, [0, 2, 2]);
-        assert_eq!(looks.text_keys, [Some(0), Some(1), Some(0)], "of equal weights the first");
-        assert_eq!(looks.words, [Some(0), Some(1)]);
+        let attention = SentenceAttention::new(&sentence, &weights, head(), false);
+        assert_eq!(attention.sum_of_greatest, 0.5 + 0.375 + 0.25);
+        assert_eq!(attention.keys, [0, 2, 2]);
+        assert_eq!(attention.text_keys, [Some(0), Some(1), Some(0)], "of equal weights the first");
+        assert_eq!(attention.words, [Some(0), Some(1)]);
     }
 
     /// A decoder's weights on later tokens are 0 and must not win if all others are 0 too.
@@ -118,9 +118,9 @@ pub mod tests {
     fn only_what_a_query_sees_is_looked_at() {
         let sentence = of_words(2, &[], false);
         let weights = attention(&[&[1.0, 0.0, 0.0], &[0.0, 1.0, 0.0], &[0.0, 0.25, 0.75]]);
-        let looks = SentenceAttention::new(&sentence, &weights, head(), false);
+        let attention = SentenceAttention::new(&sentence, &weights, head(), false);
         assert_eq!(
-            (looks.keys, looks.sum_of_greatest),
+            (attention.keys, attention.sum_of_greatest),
             (vec![0, 1, 2], 1.25),
             "the first query has no choice"
         );
