@@ -2,10 +2,10 @@
 
 set positional-arguments
 
-# libtorch comes from a Python package index; every recipe that needs it asks for it first.
+# libtorch comes from a Python package index; every recipe that needs it installs it first.
 python := env("PYTHON", "python3")
 
-# Not target/release/ itself: cargo knows where that is, and sets what .cargo/config.toml says.
+# Run through cargo, which knows the target folder and applies .cargo/config.toml.
 headcount := "cargo run --quiet --release --locked --bin headcount --"
 
 # Usage lines and messages name recipes.
@@ -25,7 +25,7 @@ build +binaries: setup
 compile +binaries:
     cargo build --release --locked --bin headcount {{ prepend("--bin ", binaries) }}
 
-# Install libtorch in .libtorch/ (550 MB, once); LIBTORCH wins
+# Install libtorch in .libtorch/ (550 MB, once); LIBTORCH overrides it
 [group('1 set up')]
 setup:
     @{{ python }} .setup/libtorch.py
@@ -130,7 +130,7 @@ relevance *args: (build "init" "relevance" "plotting")
 look *args: (build "look")
     {{ headcount }} look "$@"
 
-# Answer a text with and without some heads
+# Run the model on a text, with and without some heads
 [group('4 what do the heads do?')]
 say *args: (build "say")
     {{ headcount }} say "$@"
@@ -185,7 +185,7 @@ figures *args: (compile "plotting")
 summary *args: (compile "plotting")
     {{ headcount }} summary "$@"
 
-# Compare anyone's two runs: worse, no worse or undecided
+# Compare any two runs: worse, no worse or undecided
 [group('6 results')]
 compare *args: (compile "compare")
     {{ headcount }} compare "$@"
@@ -200,7 +200,7 @@ retest *args: (compile "retest")
 merge *args: (compile "merge")
     {{ headcount }} merge "$@"
 
-# Heads of the encoder, or of a model without one
+# Heads of the encoder, or of a model without an encoder
 [group('7 Michel et al. (2019)')]
 reproduce-table1 *args: (build "init" "ablate-one" "plotting")
     {{ headcount }} table1 "$@"
@@ -356,7 +356,7 @@ deny:
     @if cargo deny fetch db; then cargo deny --locked check --disable-fetch advisories; \
         else echo "ADVISORIES ARE NOT CHECKED: their database cannot be fetched" >&2; fi
 
-# Open exported models in transformers ($PYTHON has it)
+# Open exported models in transformers, which $PYTHON needs
 [group('9 check and build')]
 check-export *args: setup
     {{ if args == "" { "PYTHON=" + quote(python) + " cargo test --release --locked -p export-model --test transformers -- --nocapture" } else { python + " crates/export-model/tests/check_export.py" } }} "$@"

@@ -63,7 +63,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let select_on = args.select_on.as_deref();
     let select_on = select_on.map(|split| description.split(Some(split), &machine)).transpose()?;
     if select_on.as_ref() == Some(&split) {
-        bail!("--select-on {split} is the split that is scored: leave it out, or name another");
+        bail!("--select-on {split} is the split that is scored: omit it or name another split");
     }
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;
@@ -91,14 +91,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
             let selection = selection.under(scored.ablation.clone());
             let best = run.select(&selection, &heads)?;
             let own = run.subject.identity("", &scored)?;
-            let Ingredient { sha256, reading } = Ingredient::of(run.subject, &selection, "select", &own)?;
+            let Ingredient { sha256, arguments } = Ingredient::of(run.subject, &selection, "select", &own)?;
             let mut sweep = run.sweep(scored, &best, args.test.clone());
             sweep.arguments = vec![
                 ("select_on".to_owned(), selection.split.into()),
                 ("select_limit".to_owned(), selection.limit.into()),
                 ("select_data".to_owned(), sha256.into()),
             ];
-            sweep.arguments.extend(reading);
+            sweep.arguments.extend(arguments);
             sweep.run(run.subject, &best, &path, &args.shared, &machine)?
         }
     };

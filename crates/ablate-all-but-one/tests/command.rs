@@ -66,7 +66,7 @@ fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
     let (whole, apart) = (with_model(TRANSLATOR), with_model(TRANSLATOR));
     let arguments = ["--attention", "dec-dec", "--select-on", "dev"];
     let sharded = [&arguments[..], &["--shard", "1/2"]].concat();
-    refuses(command(apart.path()).args(sharded), "ablate-all-but-one-dev.csv` does not have all rows yet");
+    refuses(command(apart.path()).args(sharded), "ablate-all-but-one-dev.csv` lacks rows, and a shard");
     for sweep in [&["--split", "dev"][..], &arguments] {
         for shard in ["1/2", "2/2"] {
             command(apart.path()).args(sweep).args(["--shard", shard]).assert().success();

@@ -84,11 +84,14 @@ impl Args {
     /// Checks everything that can be checked without opening the subject, which may train its model for an hour.
     fn plan(&self, description: &Description, machine: &Machine) -> anyhow::Result<Vec<Planned>> {
         let Self { by, shared, masking, .. } = self;
-        ensure!(*by == Order::Oracle || by.is_measured(), "--by {by}: heads are not ranked by it one by one");
+        ensure!(
+            *by == Order::Oracle || by.is_measured(),
+            "--by {by} does not rank single heads: expected a measured criterion or oracle"
+        );
         let named = shared.split.as_deref().map_or(vec![None], |named| named.split(',').map(Some).collect());
         ensure!(
             named.len() == 1 || shared.output.is_none(),
-            "--output is for one split, and each has a file"
+            "--output allows only one split, since each split has its own file"
         );
         let sampling = Sampling { seed: shared.seed(), rescale: masking.rescale };
         let estimate = self.estimate.estimate_if(false, description, sampling, machine)?;
@@ -96,7 +99,7 @@ impl Args {
             let scored = masking.scored(description.split(split, machine)?, shared, description, machine)?;
             let estimate = estimate.clone().filter(|estimate| estimate.on.split != scored.split);
             if let Some(on) = self.estimate.estimate_on.as_ref().filter(|_| estimate.is_none()) {
-                bail!("--estimate-on {on} is a split that is scored: name another");
+                bail!("--estimate-on {on} is a split that is scored: name another split");
             }
             let path = shared.output_path(AUDIT.name, description, &scored);
             shared.check_writable(&path)?;
@@ -115,13 +118,13 @@ fn read(heads: &[String], layout: &HeadLayout) -> anyhow::Result<HeadSet> {
         }
         _ => heads.join(" "),
     };
-    let what = || format!("the list `{}`, of a file or of arguments", words::excerpt(&heads.join(" ")));
+    let what = || format!("invalid list of heads `{}` (a file or heads)", words::excerpt(&heads.join(" ")));
     let list = layout.list(&text).with_context(what)?;
     let is_all_or_none =
         |module: &Vec<HeadId>| module.iter().all(|id| list.contains(*id) == list.contains(module[0]));
     ensure!(
         !layout.heads_by_module().iter().all(is_all_or_none),
-        "the list has all heads of its layers, so that no other set has as many heads in each layer"
+        "the list contains all heads of its layers, so no other set has equally many heads in each layer"
     );
     Ok(list)
 }
@@ -152,7 +155,7 @@ impl Audit<'_> {
         let plan = RowPlan { families, places };
         let mut rows: MeasuredRows<AuditRow> =
             MeasuredRows::open(&path, identity, subject, plan, (&args.shared, machine, &args.test))?;
-        let (mut due, mut known) = (Vec::<RowSet<AuditRow>>::new(), BTreeMap::new());
+        let mut due = Vec::new();
         for RowSet { masked, rows: own } in sets {
             for row in own.iter().filter(|row| rows.is_due(row)) {
                 let mut row = AuditRow { metric: subject.metric(&scored.split).name(), ..row.clone() };
@@ -160,11 +163,7 @@ impl Audit<'_> {
                     self.find_again(estimate, &mut row)?;
                 }
                 // a small layer has few sets, each drawn several times but measured once
-                let place = *known.entry(row.masked_heads.clone()).or_insert(due.len());
-                match due.get_mut(place) {
-                    Some(set) => set.rows.push(row),
-                    None => due.push(RowSet { masked: masked.clone(), rows: vec![row] }),
-                }
+                RowSet::add(&mut due, masked.clone(), row);
             }
         }
         rows.measure(subject, &scored, BASE, due)?;
@@ -208,7 +207,7 @@ impl Audit<'_> {
         }
         let heads = subject.layout().heads();
         let oracle = Oracle::measured(&estimate.on, &heads, (description, subject), (&args.shared, machine))?;
-        oracle.scores(&heads).context("a head has no row")
+        oracle.scores(&heads).context("a head has no row in the results of ablate-one")
     }
 }
 

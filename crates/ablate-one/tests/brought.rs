@@ -120,7 +120,7 @@ fn folders_open_or_are_refused_as_what_they_are() {
             (forget_type, None),
             (
                 |folder| edit(folder, "config.json", |json| *json = json!({"architectures": ["My"]})),
-                Some("add the line \"model_type\": \"...\", which it lacks"),
+                Some("it lacks model_type: add the line \"model_type\": \"...\" with"),
             ),
             (
                 |folder| rename(folder, |name| name.replace("q_proj.weight", "q_proj.qweight")),
@@ -128,7 +128,7 @@ fn folders_open_or_are_refused_as_what_they_are() {
             ),
             (
                 |folder| edit(folder, "config.json", |json| json["vision_config"] = json!({})),
-                Some("it reads pictures (`vision_config`)"),
+                Some("it is a vision-language model (`vision_config`)"),
             ),
             (
                 |folder| fs::rename(folder.join(WEIGHTS), folder.join("pytorch_model.bin")).unwrap(),
@@ -136,7 +136,7 @@ fn folders_open_or_are_refused_as_what_they_are() {
             ),
             (
                 |folder| fs::remove_file(folder.join("tokenizer.json")).unwrap(),
-                Some("it must hold `tokenizer.json`: copy"),
+                Some("it must contain `tokenizer.json`: copy"),
             ),
         ],
     );

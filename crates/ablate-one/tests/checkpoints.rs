@@ -56,7 +56,7 @@ fn a_folder_and_two_text_files_are_a_subject() {
     refuses(&mut command(folder.path()), "no model in `data/opus`");
     fs::create_dir_all(folder.path().join("data/opus")).unwrap();
     fs::write(folder.path().join("data/opus/adapter_config.json"), "{}").unwrap();
-    refuses(&mut command(folder.path()), "this is an adapter and no model");
+    refuses(&mut command(folder.path()), "this is an adapter, not a model");
     copy_files(Path::new(HUB), &folder.path().join("data/opus"));
     command(folder.path()).assert().success();
     let signature = text(folder.path(), SIGNATURE);

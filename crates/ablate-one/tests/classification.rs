@@ -86,7 +86,7 @@ fn a_checkpoint_scores_as_the_model_that_was_trained() {
 #[test]
 fn classes_that_the_model_does_not_know_are_refused() {
     let named = folder(&checkpoint("labels = [\"poor\", \"fine\"]"));
-    refuses(&mut command(named.path()), "but the model in `data/models/tiny` knows `bad`, `good`");
+    refuses(&mut command(named.path()), "the model in `data/models/tiny` are `bad`, `good`");
     let other = folder(&checkpoint(""));
     fs::write(other.path().join("data/reviews/test.tsv"), "review\tverdict\nlovely\tgreat\n").unwrap();
     refuses(&mut command(other.path()), "split `test`, example 1: label `great` is not one of `bad`");
@@ -181,7 +181,7 @@ fn correlations_that_do_not_exist_are_named_or_refused() {
     refuses(&mut command(folder.path()), "split `test`: all labels are `1.5`");
     write("dull film\t1.5\ndull film\t2\ndull film\t-3e-1\n");
     let message = said(&mut command(folder.path()));
-    assert_eq!(message.matches("no correlation exists and 0 stands for it: ").count(), 1, "{message}");
+    assert_eq!(message.matches("the correlation is undefined and counts as 0: ").count(), 1, "{message}");
     assert!(message.contains("; self:1:2; "), "{message}");
     assert!(rows(folder.path()).iter().all(|row| row.score == 0.0 && row.p_value.is_none_or(|p| p == 1.0)));
 }

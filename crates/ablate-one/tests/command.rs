@@ -113,7 +113,7 @@ fn other_texts_are_the_same_however_they_are_read() {
         }
         assert_ne!(found, scores(&["--draw", "2"], "ablate-one-resample-2.csv"));
         let own = [&RESAMPLE[..], &["--reference-on", "test"]].concat();
-        refuses(command(folder.path()).args(own), "where a text may stand for itself");
+        refuses(command(folder.path()).args(own), "where a text may replace itself");
         refuses(command(folder.path()).args(["--draw", "2"]), "--draw is for --ablation resample");
     }
 }
@@ -186,11 +186,11 @@ fn a_list_of_a_file_is_audited_on_each_split_and_what_cannot_be_audited_is_refus
         assert_eq!(all[0].found_again_by_chance, Some(0.5));
     }
     for (arguments, expected) in [
-        (&["missing.yaml"][..], "the list `missing.yaml`, of a file or of arguments: "),
-        (&["L1H1,L1H2,L1H3,L1H4"], "the list has all heads of its layers"),
-        (&["L1H1", "--by", "random"], "heads are not ranked by it one by one"),
+        (&["missing.yaml"][..], "invalid list of heads `missing.yaml` (a file or heads): "),
+        (&["L1H1,L1H2,L1H3,L1H4"], "the list contains all heads of its layers"),
+        (&["L1H1", "--by", "random"], "--by random does not rank single heads"),
         (&["L1H1", "--estimate-on", "test"], "--estimate-on test is a split that is scored"),
-        (&["L1H1", "--split", "test,dev", "--output", "a.csv"], "--output is for one split"),
+        (&["L1H1", "--split", "test,dev", "--output", "a.csv"], "--output allows only one split"),
     ] {
         refuses(&mut audit(folder.path(), arguments), expected);
     }

@@ -54,7 +54,7 @@ impl Step {
 }
 
 /// Maximum number of bins between the smallest and largest value or edge.
-const MOST_BINS: usize = 24;
+const MAX_BINS: usize = 24;
 
 /// Bins of equal, round width, two of which meet at an edge, so that no bin holds values from both sides of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,7 +70,7 @@ impl Bins {
         let (low, high) = extent(values.chain([edge]));
         // equal values get one bin of a width that suits their size
         let span = (high - low).max(low.abs().max(high.abs()) * 1e-3).max(1e-3);
-        Self { edge, width: Step::covering(span, MOST_BINS).multiple(1) }
+        Self { edge, width: Step::covering(span, MAX_BINS).multiple(1) }
     }
 
     /// Returns the ends of the bin that contains a value; bins contain their lower end.

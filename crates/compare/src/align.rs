@@ -68,7 +68,7 @@ fn same_tasks(runs: &[BTreeMap<String, Outcomes>], args: &Args) -> Result<(), Er
         for (path, tasks) in [(path, lacking(first, run)), (&args.runs[0], lacking(run, first))] {
             if !tasks.is_empty() {
                 let fault =
-                    format!("no task {tasks}, which another run has: --tasks takes those that all have");
+                    format!("no task {tasks}, which another run has: select common tasks with --tasks");
                 return Err(Error::of(path, fault));
             }
         }
@@ -125,8 +125,9 @@ impl<'a> Pairing<'a> {
         let others: BTreeMap<&str, ()> = others.map(|document| (document.id.as_str(), ())).collect();
         let Some((first, ())) = others.first_key_value() else { return Ok(0) };
         if common.is_empty() {
-            return Err(self
-                .fault("no document is in all runs: they are of other documents, or name them differently"));
+            return Err(
+                self.fault("no document is in all runs: they have different documents or different ids")
+            );
         }
         let (missing, rest) = (words::count(others.len(), "document"), common.len());
         if others.len() > self.args.allow_missing {
@@ -159,16 +160,18 @@ impl<'a> Pairing<'a> {
             let listed =
                 |all: &BTreeSet<&str>| words::excerpt(&all.iter().copied().collect::<Vec<_>>().join(", "));
             let (own, other) = (listed(&filters), listed(&other));
-            return Err(
-                self.fault(&format!("the runs have other filters, {own} and {other}: --filter takes one"))
-            );
+            return Err(self.fault(&format!(
+                "the runs have different filters, {own} and {other}: select one with --filter"
+            )));
         }
         if let Some(found) = differing(|document| document.content) {
-            return Err(self.fault(&format!("other documents under the same id (doc_hash differs): {found}")));
+            return Err(
+                self.fault(&format!("documents differ under the same id (doc_hash differs): {found}"))
+            );
         }
         match differing(|document| document.prompt) {
             Some(found) if !self.args.other_prompts => {
-                let advice = "--other-prompts compares them all the same";
+                let advice = "--other-prompts compares the runs anyway";
                 Err(self.fault(&format!("the prompts differ in {found}: {advice}")))
             }
             _ => Ok(()),
@@ -186,7 +189,7 @@ impl<'a> Pairing<'a> {
                 |run: &&Outcomes| run.by_id(&own.id).is_none_or(|other| other.cluster != own.cluster);
             if self.all.iter().any(differs) {
                 return Err(self.fault(&format!(
-                    "document `{}` is in other clusters in other runs",
+                    "document `{}` is in different clusters in different runs",
                     words::excerpt(&own.id)
                 )));
             }

@@ -82,7 +82,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.html")]
     pub html: Option<PathBuf>,
 
-    /// Exit with 0 if every run is no worse than the first, 3 if one is worse, 4 if undecided; with several tasks, their mean decides
+    /// Exit with 0 if every run is no worse than the first, 3 if one is worse, 4 if undecided; with several tasks, their mean
+    /// decides, or the worst task if they have no common unit
     #[arg(long)]
     pub gate: bool,
 }

@@ -93,7 +93,7 @@ fn two_folders_of_logs_have_a_row_for_each_task_and_their_mean() {
     assert!(["easy ", "-0.1333", "undecided"].iter().all(|part| lines[1].contains(part)), "{table}");
     assert!(lines[3].starts_with("mean over tasks") && table.contains("(Holm)."), "{table}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, "warning: comparing `acc` of acc, acc_norm: --metric takes another\n");
+    assert_eq!(said, "warning: comparing `acc`, the first of acc, acc_norm: --metric selects another\n");
 }
 
 #[test]
@@ -121,7 +121,9 @@ fn all_formats_give_the_same_numbers() {
     let folder = two_runs();
     for (run, right) in [("a", 0..20), ("b", 5..21)] {
         let value = |id: usize| if right.contains(&id) { "C" } else { "I" };
-        let sample = |id: usize| json!({"id": id, "epoch": 1, "input": "?", "scores": {"match": {"value": value(id), "answer": "x"}}});
+        // each run gives chat messages new ids
+        let input = json!([{"id": format!("message of {run}"), "role": "user", "content": "?"}]);
+        let sample = |id: usize| json!({"id": id, "epoch": 1, "input": input, "scores": {"match": {"value": value(id), "answer": "x"}}});
         let header = json!({"version": 2, "eval": {"task": "easy", "model": "m"}});
         let mut log = header.clone();
         log["samples"] = (0..30).map(sample).collect();
@@ -145,7 +147,8 @@ fn all_formats_give_the_same_numbers() {
         for id in 0..30 {
             let score = u8::from(right.contains(&id));
             writeln!(csv, "{id},{score}").unwrap();
-            writeln!(tsv, "{id}\t{}", if score == 1 { "True" } else { "False" }).unwrap();
+            // a quotation mark is text in TSV
+            writeln!(tsv, "\"{id}\t{}", if score == 1 { "True" } else { "False" }).unwrap();
             writeln!(lines, "{}", json!({"id": id, "result": {"right": score == 1}})).unwrap();
         }
         write(&folder, &format!("{run}.csv"), &csv);
@@ -223,7 +226,10 @@ fn metrics_and_filters_can_be_chosen_for_each_task() {
     let metrics: Vec<&Value> = found[..2].iter().map(|row| &row["metric"]).collect();
     assert_eq!(metrics, ["acc", "acc_norm"]);
     let said = refusal(folder.path(), &["a", "b", "--metric", "harder=acc_norm"]);
-    assert!(said.contains("no task `harder`, which --metric or --filter names: it has easy, hard"), "{said}");
+    assert!(
+        said.contains("no task `harder`, which --metric or --filter names: expected one of easy, hard"),
+        "{said}"
+    );
 }
 
 /// Without `doc_id`, documents in a different order are matched by their hash.
@@ -280,9 +286,9 @@ fn rows_of_result_files_have_the_numbers_of_their_experiment() {
     assert_eq!((&found["metric"], &found["verdict"]), (&json!("nats"), &json!("worse")));
     assert_eq!(rows(&root, &["ablate-one.csv#self:2:2", "iterative-prune.csv#all/importance/3"]).len(), 1);
     for (other, expected) in [
-        ("ablate-one.csv#self:9:1", "no row `self:9:1`: it has base, self:1:1"),
-        ("ablate-one-sample-10.csv", "`ablate-one-sample-10.csv`: other segments than"),
-        ("../demo-language/ablate-one.csv", "other segments than those of the first run: it has split"),
+        ("ablate-one.csv#self:9:1", "no row `self:9:1`: expected one of base, self:1:1"),
+        ("ablate-one-sample-10.csv", "`ablate-one-sample-10.csv`: its segments differ"),
+        ("../demo-language/ablate-one.csv", "its segments differ from the first run's: this run has split"),
     ] {
         let said = refusal(&root, &[full, other]);
         assert!(said.contains(expected), "{other}: {said}");
@@ -345,6 +351,9 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
         ("word.csv", "id,score\n1,0.5\n2,good\n".to_owned()),
         ("ragged.csv", "id,score\n1,0.5\n2\n".to_owned()),
         ("a.csv", "id,score\n1,0.5\n2,1\n3,1\n".to_owned()),
+        ("pages.csv", "id,score,page,page\n1,0.5,p,q\n".to_owned()),
+        ("no-page.csv", "id,score,page\n1,0.5,p\n2,1,\n".to_owned()),
+        ("no-id.csv", "id,score\n1,0.5\n,1\n".to_owned()),
         ("a.json", "{\"eval\": {}}".to_owned()),
         ("a.eval", "not a zip".to_owned()),
         ("three.txt", "one\ntwo\nthree\n".to_owned()),
@@ -362,22 +371,28 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
         (&["full.jsonl", "other.jsonl"], "no document is in all runs"),
         (&["full.jsonl", "prompts.jsonl"], "the prompts differ in 30 of 30 documents, such as `0`"),
         (&["full.jsonl", "contents.jsonl"], "(doc_hash differs): 1 of 30 documents, such as `3`"),
-        (&["full.jsonl", "twice.jsonl"], "`twice.jsonl`: line 31: document `0` is there twice with `none`"),
-        (&["full.jsonl", "nan.jsonl"], "`nan.jsonl`: line 1: no JSON object: "),
+        (
+            &["full.jsonl", "twice.jsonl"],
+            "`twice.jsonl`: line 31: document `0` occurs twice with filter `none`",
+        ),
+        (&["full.jsonl", "nan.jsonl"], "`nan.jsonl`: line 1: not a JSON object: "),
         (&["full.jsonl", "cut.jsonl"], "`cut.jsonl`: line "),
         (&["empty.jsonl", "full.jsonl"], "`empty.jsonl`: no document has a score"),
-        (&["full.jsonl", "full.jsonl", "--metric", "f1"], "no metric `f1`: it has acc, acc_norm"),
-        (&["a", "b", "--filter", "hard=strict"], "no filter `strict`: it has none"),
+        (&["full.jsonl", "full.jsonl", "--metric", "f1"], "no metric `f1`: expected one of acc, acc_norm"),
+        (&["a", "b", "--filter", "hard=strict"], "no filter `strict`: expected one of none"),
         (&["full.jsonl", "full.jsonl", "--cluster", "doc.page"], "line 1: no `doc.page`"),
         (&[EASY, HARD], &format!("`{HARD}`: no task easy, which another run has")),
         (&["a", "c"], "`c`: no task hard, which another run has"),
         (&["a", "b", "--tasks", "medium"], "`a`: no log of task medium"),
-        (&["a", "empty"], "`empty`: no log: a run is a folder"),
+        (&["a", "empty"], "`empty`: no log: expected a folder"),
         (&["a.csv", "nan.csv"], "line 3: the score of document `2` is NaN, not a finite number"),
         (&["a.csv", "word.csv"], "line 3: `score` is `good`, not a number"),
-        (&["a.csv", "ragged.csv"], "`ragged.csv`: no table: "),
-        (&["a.csv", "a.csv", "--score", "f1"], "`a.csv`: no column `f1`: it has id, score"),
-        (&["a.json", "a.json"], "`a.json`: no log of Inspect: missing field `task`"),
+        (&["a.csv", "ragged.csv"], "`ragged.csv`: not a table: "),
+        (&["a.csv", "a.csv", "--score", "f1"], "`a.csv`: no column `f1`: expected one of id, score"),
+        (&["pages.csv", "pages.csv", "--cluster", "page"], "several columns are named `page`"),
+        (&["no-page.csv", "no-page.csv", "--cluster", "page"], "line 3: document `2` has an empty cluster"),
+        (&["no-id.csv", "no-id.csv"], "line 3: a document has an empty name"),
+        (&["a.json", "a.json"], "`a.json`: not a log of Inspect: missing field `task`"),
         (&["a.eval", "a.eval"], "`a.eval`: not a complete zip archive"),
         (&["three.txt", "three.txt"], "plain translations need --reference"),
         (&["three.txt", "two.txt", "--reference", "three.txt"], "2 lines, but `three.txt` has 3 lines"),
@@ -427,5 +442,5 @@ fn columns_of_parquet_and_arrow_are_scores() {
     assert_eq!(found[0]["documents"], json!(5));
     assert!((found[0]["base"].as_f64().unwrap() - 1.53).abs() < 1e-12, "{}", found[0]);
     let refused = refusal(&tables, &["hub.parquet", "hub.parquet", "--id", "text", "--score", "blob"]);
-    assert!(refused.contains("`hub.parquet`: no column `blob`: it has key, label"), "{refused}");
+    assert!(refused.contains("`hub.parquet`: no column `blob`: expected one of key, label"), "{refused}");
 }

@@ -115,7 +115,7 @@ class Settings:
             if width % self.number(name):
                 raise Fault(f"`{name}` is {self.number(name)}, which does not divide the width of {width}")
         if (name := self.get("activation_fn", "relu")) not in ACTIVATIONS:
-            raise Fault(f"`activation_fn` is `{shown(name)}`: known are {', '.join(ACTIVATIONS)}")
+            raise Fault(f"`activation_fn` is `{shown(name)}`: expected one of {', '.join(ACTIVATIONS)}")
 
 
 class Tensors:
@@ -137,7 +137,7 @@ class Tensors:
         if list(tensor.shape) != shape:
             raise Fault(f"tensor `{name}` is {list(tensor.shape)}, but its settings ask for {shape}")
         if tensor.dtype not in DTYPES:
-            raise Fault(f"tensor `{name}` has the type {tensor.dtype}: known are {', '.join(map(str, DTYPES))}")
+            raise Fault(f"tensor `{name}` has the type {tensor.dtype}: expected one of {', '.join(map(str, DTYPES))}")
         if not torch.isfinite(tensor).all():
             raise Fault(f"tensor `{name}` has numbers that are not finite")
         return tensor
@@ -170,7 +170,7 @@ class Tensors:
         if self.left:
             names = [f"`{shown(name)}`" for name in sorted(self.left)]
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            raise Fault(f"model.pt has tensors that fsmt has no place for: {', '.join(names[:5])}{more}")
+            raise Fault(f"model.pt has tensors that fsmt does not have: {', '.join(names[:5])}{more}")
 
 
 def read_checkpoint(path):
@@ -217,7 +217,7 @@ def read_dictionary(path, rows):
         # "@@" alone is a word
         piece = token.removesuffix("@@") if token.endswith("@@") and token != "@@" else token + END_OF_WORD
         if piece in pieces or token in SPECIALS:
-            raise Fault(f"{path.name}, line {number}: `{shown(token)}` is there already")
+            raise Fault(f"{path.name}, line {number}: `{shown(token)}` occurs twice")
         pieces[piece] = len(pieces)
     if len(pieces) != rows:
         raise Fault(
@@ -359,7 +359,7 @@ def write_json(path, value):
 
 def convert(archive, folder):
     if folder.exists():
-        raise Fault(f"{shown(folder)} is there already")
+        raise Fault(f"{shown(folder)} exists already")
     if not archive.is_dir():
         raise Fault(f"{shown(archive)} is no folder: unpack the archive first")
     checkpoint = read_checkpoint(archive / "model.pt")

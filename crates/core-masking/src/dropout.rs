@@ -38,7 +38,7 @@ impl Dropout {
     pub fn apply(&self, x: Tensor) -> Tensor {
         match &self.0 {
             None => x,
-            Some(thinning) => thinning.apply(&x),
+            Some(mask) => mask.apply(&x),
         }
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use tch::Kind;
 
-    fn thinned(rate: f64, seed: u64) -> Vec<f32> {
+    fn dropped_ones(rate: f64, seed: u64) -> Vec<f32> {
         let ones = Tensor::ones([400, 250], (Kind::Float, Device::Cpu));
         Dropout::new(rate, seed).apply(ones).view([-1]).try_into().unwrap()
     }
@@ -99,7 +99,7 @@ mod tests {
     /// 100,000 samples at rate 1/4: the share dropped has a standard deviation of sqrt(3/16 / 100,000) = 0.0014.
     #[test]
     fn elements_are_dropped_at_the_rate_and_the_rest_keep_the_expectation() {
-        let values = thinned(0.25, 7);
+        let values = dropped_ones(0.25, 7);
         assert!(values.iter().all(|&value| value == 0.0 || value == 4.0 / 3.0));
         let dropped = values.iter().filter(|&&value| value == 0.0).count() as f64 / values.len() as f64;
         assert!((dropped - 0.25).abs() < 5.0 * 0.0014, "{dropped}");

@@ -6,7 +6,7 @@ use crate::{GatedModel, Gates, ModelDropout, TokenBatch, Translator, product};
 
 /// Maximum number of a translator's logits held at once: 128 MiB in single precision. For larger batches logits and gradients are computed
 /// for part of the tokens at a time.
-pub const MOST_LOGITS: i64 = 1 << 25;
+pub const MAX_LOGITS: i64 = 1 << 25;
 
 /// One batch of sentence pairs, teacher forced.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub fn training_loss(
     let TokenLosses { losses, of_output } = token_losses(model, batch, gates, smoothing, dropout);
     let loss = (losses * &batch.real).sum(None);
     match of_output {
-        Some(of_output) => loss + sloping(&(model.layers.output_layer().0 * of_output).sum(None)),
+        Some(of_output) => loss + gradient_only(&(model.layers.output_layer().0 * of_output).sum(None)),
         None => loss,
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn token_losses(
     let hidden = model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, dropout);
     let (embedding, bias) = model.layers.output_layer();
     let logits = batch.labels.numel() as i64 * embedding.size()[0];
-    let most = if logits > MOST_LOGITS { LOGITS_AT_ONCE } else { logits };
+    let most = if logits > MAX_LOGITS { LOGITS_AT_ONCE } else { logits };
     let (normaliser, of_output) = normaliser((embedding, bias), &hidden, &batch.real, most);
 
     // The logit of the label and the mean logit are computed from the embedding: another pass over [batch, target, vocab] and its gradient
@@ -130,14 +130,14 @@ fn normaliser(
             }
             (values.squeeze_dim(1), probabilities.matmul(embedding))
         });
-        values + sloping(&(part * of_hidden).sum_dim_intlist(-1, false, None))
+        values + gradient_only(&(part * of_hidden).sum_dim_intlist(-1, false, None))
     });
     let values = Tensor::cat(&parts.collect::<Vec<_>>(), 0).view_as(real);
     (values, of_output)
 }
 
 /// Returns 0 with the gradient of `x`.
-pub(crate) fn sloping(x: &Tensor) -> Tensor {
+pub(crate) fn gradient_only(x: &Tensor) -> Tensor {
     x - x.detach()
 }
 
@@ -200,7 +200,7 @@ mod tests {
                 normaliser((&output, &drawn.get("bias").unwrap()), &hidden, &real, most);
             let sum = (&values * &real).sum(None);
             match &of_output {
-                Some(of_output) => (sum + sloping(&(&output * of_output).sum(None))).backward(),
+                Some(of_output) => (sum + gradient_only(&(&output * of_output).sum(None))).backward(),
                 None => sum.backward(),
             }
             (of_output.is_some(), [values.detach(), hidden.grad(), output.grad()])

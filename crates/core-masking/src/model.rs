@@ -87,7 +87,7 @@ pub trait GatedModel: Debug + Send + Sized {
     ) -> Result<Option<Self>, Error> {
         let (layout, (attention, layer)) = (self.layout(), module);
         if layout.is_one_layer() {
-            let fault = "all layers of this model are one, so that none can be fitted separately";
+            let fault = "all layers of this model share their weights, so none can be fitted separately";
             return Err(Error::Input(fault.to_owned()));
         }
         let present = layout.heads().into_iter().filter(|id| id.module() == module).collect::<Vec<_>>();
@@ -153,7 +153,7 @@ pub trait GatedModel: Debug + Send + Sized {
             Removal::Cut => config.without_heads(heads),
             Removal::Zeros => config.clone(),
             Removal::Uniform => config.without_heads(heads).uniform().map_err(|fault| {
-                Error::Input(format!("what is left is no smaller model of the same kind: {fault}"))
+                Error::Input(format!("the remaining heads form no smaller model of this family: {fault}"))
             })?,
         };
         Self::new(config, weights)
@@ -165,30 +165,32 @@ pub trait GatedModel: Debug + Send + Sized {
     /// As for [`without_heads`](Self::without_heads), or if W_o can have no bias, or layers share it.
     fn folded(&self, heads: &HeadSet, means: &Replacement, removal: Removal) -> Result<Self, Error> {
         let cannot =
-            |why: &str| Err(Error::Input(format!("mean contexts cannot be folded into this model: {why}")));
+            |why: &str| Err(Error::Input(format!("cannot fold mean head outputs into this model: {why}")));
         if self.layout().is_one_layer() {
-            return cannot("all layers have the same bias, and contexts differ");
+            return cannot("all layers share their bias, but mean head outputs differ between layers");
         }
         let (layout, projections) = (self.layout(), |kind, layer| self.config().projections(kind, layer));
         heads.iter().try_for_each(|id| layout.check(id))?;
         let output = |id: HeadId| projections(id.attention(), id.layer_index()).output;
-        let (config, weights) =
-            if heads.iter().all(|id| self.weights().holds(&format!("{}.bias", output(id)))) {
-                (self.config().clone(), self.weights().share())
-            } else {
-                let Some(config) = self.config().with_attention_bias() else {
-                    return cannot(
-                        "its family has no bias of the output projection; heads can be removed without",
-                    );
-                };
-                let mut weights = self.weights().share();
-                for (name, shape) in config.inventory() {
-                    if !weights.holds(&name) {
-                        weights.insert(name, Tensor::zeros(shape, self.options()));
-                    }
-                }
-                (config, weights)
+        let (config, weights) = if heads
+            .iter()
+            .all(|id| self.weights().holds(&format!("{}.bias", output(id))))
+        {
+            (self.config().clone(), self.weights().share())
+        } else {
+            let Some(config) = self.config().with_attention_bias() else {
+                return cannot(
+                    "the output projection has no bias in this family; only zero ablation can be exported",
+                );
             };
+            let mut weights = self.weights().share();
+            for (name, shape) in config.inventory() {
+                if !weights.holds(&name) {
+                    weights.insert(name, Tensor::zeros(shape, self.options()));
+                }
+            }
+            (config, weights)
+        };
         let folded = fold(&weights, &layout, heads, means, projections)?;
         Self::new(config, folded)?.without_heads(heads, removal)
     }
@@ -241,8 +243,8 @@ pub trait GatedModel: Debug + Send + Sized {
             }
             if gap > tolerance(self.options().0) {
                 return Err(Error::Input(format!(
-                    "masking head {id} is not the same as zeros in its columns of the output projection: the outputs differ by \
-                     {gap:e} of the greatest, so this model is read wrongly"
+                    "masking head {id} differs from zeros in its columns of the output projection: the outputs differ by \
+                     {gap:e} of the maximum, so this model is read wrongly"
                 )));
             }
         }
@@ -255,8 +257,8 @@ fn check_shared(layout: &HeadLayout, heads: &HeadSet) -> Result<(), Error> {
     for (attention, shape) in layout.types().filter(|_| layout.is_one_layer()) {
         let of_layer = by_layer(attention, heads);
         if !of_layer.is_empty() && !(0..shape.layers).all(|layer| of_layer.get(&layer) == of_layer.get(&0)) {
-            let fault = "all layers of this model are one, so that a head can only be removed from all of them: \
-                 the heads must be the same in each layer, as those of a curve by iterative-prune --unit group are";
+            let fault = "all layers of this model share their weights, so a head can only be removed from all layers: \
+                 every layer must lose the same heads, as on a curve of iterative-prune --unit group";
             return Err(Error::Input(fault.to_owned()));
         }
     }

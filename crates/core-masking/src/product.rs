@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use tch::{CModule, Device, Kind, Tensor};
 
 /// Multiply-adds from which on oneDNN is faster: it has a higher overhead, especially for the first product of a shape.
-const LEAST_MULTIPLY_ADDS: usize = 1 << 21;
+const MIN_MULTIPLY_ADDS: usize = 1 << 21;
 
 /// oneDNN's product; absent if MKL is equally fast or libtorch was built without oneDNN.
 static ONEDNN: LazyLock<Option<CModule>> = LazyLock::new(|| prefers_onednn().then(onednn).flatten());
@@ -73,7 +73,7 @@ fn suits_onednn(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> bool {
         tensor.kind() == Kind::Float && tensor.device() == Device::Cpu && !tensor.requires_grad()
     };
     let multiply_adds = x.numel() * weight.size()[0] as usize;
-    multiply_adds >= LEAST_MULTIPLY_ADDS && [Some(x), Some(weight), bias].into_iter().flatten().all(suits)
+    multiply_adds >= MIN_MULTIPLY_ADDS && [Some(x), Some(weight), bias].into_iter().flatten().all(suits)
 }
 
 /// [`linear`] for tensors that [oneDNN supports](suits_onednn), of any size.

@@ -63,7 +63,7 @@ impl Weights {
                 let count = (bytes.len() / stored.elt_size_in_bytes()) as i64;
                 let part = Tensor::from_data_size(bytes, &[count], stored).to_kind(kind);
                 if part.isfinite().all().int64_value(&[]) == 0 {
-                    return Err(fault(&name, "holds NaN or infinite values"));
+                    return Err(fault(&name, "contains NaN or infinite values"));
                 }
                 flat.narrow(0, filled, count).copy_(&part);
                 filled += count;

@@ -94,7 +94,7 @@ fn compare<M: GatedModel>(
 }
 
 #[test]
-fn a_classifier_agrees() {
+fn an_ablated_classifier_equals_the_hooked_one() {
     let Some((folder, numbers)) = load("bert") else { return };
     let model = Classifier::load(&folder, OPTIONS).unwrap();
     let examples = |inputs: &Value| {
@@ -114,7 +114,7 @@ fn a_classifier_agrees() {
 }
 
 #[test]
-fn language_models_agree() {
+fn ablated_language_models_equal_the_hooked_ones() {
     for name in ["gpt2", "llama-bias"] {
         let Some((folder, numbers)) = load(name) else { return };
         let model = LanguageModel::load(&folder, OPTIONS).unwrap();
@@ -136,7 +136,7 @@ fn language_models_agree() {
 }
 
 #[test]
-fn a_translator_agrees() {
+fn an_ablated_translator_equals_the_hooked_one() {
     let Some((folder, numbers)) = load("marian") else { return };
     let model = Translator::load(&folder, OPTIONS).unwrap();
     let examples = |inputs: &Value| {
@@ -172,7 +172,7 @@ fn compare_named_heads<M: GatedModel>(model: &M, numbers: &Value, read: impl Fn(
 }
 
 #[test]
-fn attention_on_blocks_said_twice_agrees() {
+fn attention_on_repeated_random_tokens_equals_the_hooked_one() {
     for name in ["gpt2", "llama-bias"] {
         let Some((folder, numbers)) = load(name) else { return };
         let model = LanguageModel::load(&folder, OPTIONS).unwrap();

@@ -56,12 +56,12 @@ fn plain(model: &Classifier) -> [f64; 2] {
 fn the_example_prints_what_each_head_is_worth() {
     let folder = folder();
     let model = Classifier::load(folder.path(), OPTIONS).unwrap();
-    let intact = plain(&model);
-    let mut expected = vec![("no head".to_owned(), intact.to_vec())];
+    let full = plain(&model);
+    let mut expected = vec![("no head".to_owned(), full.to_vec())];
     for head in model.layout().heads() {
         let [accuracy, nats] =
             plain(&model.without_heads(&HeadSet::from_iter([head]), Removal::Cut).unwrap());
-        expected.push((head.to_string(), vec![accuracy, accuracy - intact[0], nats, nats - intact[1]]));
+        expected.push((head.to_string(), vec![accuracy, accuracy - full[0], nats, nats - full[1]]));
     }
     let printed = printed(folder.path(), TEXTS).unwrap();
     let lines: Vec<&str> = printed.lines().collect();

@@ -274,7 +274,7 @@ def check_refusals(work):
         ({"encoder_normalize_before": True}, "`encoder_normalize_before` is True, but fsmt has only False"),
         ({"decoder_learned_pos": True}, "`decoder_learned_pos` is True"),
         ({"adaptive_softmax_cutoff": "5,9"}, "`adaptive_softmax_cutoff` is 5,9"),
-        ({"activation_fn": "swish\x1b"}, "`activation_fn` is `swish\\x1b`: known are relu"),
+        ({"activation_fn": "swish\x1b"}, "`activation_fn` is `swish\\x1b`: expected one of relu"),
         ({"encoder_attention_heads": 5}, "does not divide the width of 12"),
         ({"decoder_embed_dim": 16}, "`decoder_embed_dim` is 16, but fsmt has one width for all, 12"),
         ({"encoder_layers": 0}, "`encoder_layers` must be a number from 1 to 65536"),
@@ -283,9 +283,9 @@ def check_refusals(work):
         ({"dropout": "0.1"}, "`dropout` must be at least 0 and below 1, but is `0.1`"),
         ({"encoder_embed_dim": 2, "decoder_embed_dim": 2, "encoder_attention_heads": 1, "decoder_attention_heads": 1},
          "`encoder_embed_dim` must be even for sinusoidal positions, and at least 4, but is 2"),
-        ({"activation_fn": "tanh"}, "`activation_fn` is `tanh`: known are relu"),
+        ({"activation_fn": "tanh"}, "`activation_fn` is `tanh`: expected one of relu"),
         ({"encoder_layers": 3}, "lacks the tensor `encoder.layers.2.self_attn.q_proj.weight`"),
-        ({"encoder_layers": 1}, "that fsmt has no place for: `encoder.layers.1.fc1.bias`"),
+        ({"encoder_layers": 1}, "that fsmt does not have: `encoder.layers.1.fc1.bias`"),
         ({"encoder_ffn_embed_dim": 21}, "tensor `encoder.layers.0.fc1.weight` is [20, 12], but its settings ask for [21, 12]"),
         ({"source_lang": "../en"}, "`source_lang` must be the code of a language"),
         ({"share_all_embeddings": True}, "the embeddings of both sides are one, but their dictionaries differ"),
@@ -294,7 +294,7 @@ def check_refusals(work):
         refused(work, expected, settings=settings)
     nan = torch.full([WIDTH], math.nan)
     for tensors, expected in [
-        ({"encoder.layer_norm.weight": torch.ones(WIDTH)}, "no place for: `encoder.layer_norm.weight`"),
+        ({"encoder.layer_norm.weight": torch.ones(WIDTH)}, "does not have: `encoder.layer_norm.weight`"),
         ({"decoder.embed_out": torch.ones(8, WIDTH)}, "`decoder.embed_out` differs from the decoder's embedding"),
         ({"encoder.layers.0.fc2.bias": nan}, "`encoder.layers.0.fc2.bias` has numbers that are not finite"),
         ({"encoder.layers.0.fc2.bias": None}, "lacks the tensor `encoder.layers.0.fc2.bias`"),
@@ -307,8 +307,8 @@ def check_refusals(work):
         refused(work, expected, tensors=tensors)
     for lines, expected in [
         (["a@@ 9", "b 8", "b"], "dict.fr.txt, line 3: `b` is not a piece"),
-        (["a 9", "b 8", "a 7", "c 1"], "dict.fr.txt, line 3: `a` is there already"),
-        (["a 9", "<s> 8", "b 7", "c 1"], "dict.fr.txt, line 2: `<s>` is there already"),
+        (["a 9", "b 8", "a 7", "c 1"], "dict.fr.txt, line 3: `a` occurs twice"),
+        (["a 9", "<s> 8", "b 7", "c 1"], "dict.fr.txt, line 2: `<s>` occurs twice"),
         (["a 9", "b 8", " 7", "c 1"], "dict.fr.txt, line 3: ` 7` is not a piece"),
         (["a 9"], "dict.fr.txt has 1 pieces, 5 with the special ones, but the embedding has 8 rows"),
     ]:
@@ -345,7 +345,7 @@ def check_refusals(work):
     write(work / "there", whole)
     done = subprocess.run([sys.executable, SCRIPT, work / "there", work], capture_output=True, text=True)
     lines = done.stderr.splitlines()
-    check(done.returncode == 1 and len(lines) == 1 and lines[0].endswith("is there already"), done.stderr)
+    check(done.returncode == 1 and len(lines) == 1 and lines[0].endswith("exists already"), done.stderr)
 
 
 def main():

@@ -100,7 +100,7 @@ fn logits_losses_and_derivatives_agree_also_with_a_head_masked_and_under_several
 }
 
 #[test]
-fn rankings_agree() {
+fn scores_of_heads_equal_the_reference() {
     let golden = Golden::load("bert-random");
     let assert_scores = |name: &str, found: &HeadScores| {
         let found: Vec<f64> = found.iter().map(|(_, score)| score).collect();
@@ -248,16 +248,16 @@ fn removal_and_sweeps_give_what_masking_gives_and_the_self_check_passes() {
         let turns: HeadSet = model.layout().heads().into_iter().filter(|id| id.head_index() == 1).collect();
         let sets = [one[0].clone(), one[1].clone(), turns.clone()];
         let variants = model.variants(&sets, false).unwrap();
-        let (swept, _) = model.sweep(&texts, &variants, 2, None);
-        for (set, swept) in sets.iter().zip(swept) {
+        let (outputs, _) = model.sweep(&texts, &variants, 2, None);
+        for (set, output) in sets.iter().zip(outputs) {
             let masked = golden.logits(&masking(model, set)).to_kind(Kind::Double);
-            let swept = gap(&golden.shown(&swept), &masked);
-            assert!(swept < 1e-5, "{family}: sweep of {set}: {swept:e}");
+            let gap_of_sweep = gap(&golden.shown(&output), &masked);
+            assert!(gap_of_sweep < 1e-5, "{family}: sweep of {set}: {gap_of_sweep:e}");
             for removal in [Removal::Cut, Removal::Zeros] {
                 let cut = model.without_heads(set, removal);
                 if family == "more/albert" && *set != turns {
                     let refusal = cut.unwrap_err().to_string();
-                    assert!(refusal.contains("can only be removed from all of them"), "{refusal}");
+                    assert!(refusal.contains("can only be removed from all layers"), "{refusal}");
                     continue;
                 }
                 let cut = cut.unwrap();
@@ -307,7 +307,7 @@ fn unsupported_forms_are_refused_by_their_entry() {
         ("more/deberta-v2", json!({"pos_att_type": "c2p"}), r#"pos_att_type is ["c2p"]"#),
         ("more/deberta-v2", json!({"max_relative_positions": 5}), "must be at least 6"),
         ("more/deberta-v2", json!({"position_buckets": "absent"}), "position_buckets is -1"),
-        ("more/modernbert", types(&["full_attention"]), "layer_types names 1 layers of 3"),
+        ("more/modernbert", types(&["full_attention"]), "layer_types names 1 of 3 layers"),
         ("more/modernbert", types(&["chunked_attention"; 3]), "`chunked_attention`"),
         ("more/modernbert", json!({"local_attention": 0}), "local_attention (0) must be at least 1"),
         ("more/modernbert", json!({"local_rope_theta": 0.5}), "local_rope_theta (0.5) must be from 1.0"),
@@ -315,7 +315,7 @@ fn unsupported_forms_are_refused_by_their_entry() {
         ("more/modernbert", json!({"norm_bias": true}), "norm_bias is true"),
         ("more/modernbert", json!({"classifier_pooling": "max"}), "unknown variant `max`"),
         ("tokens-images/deit", json!({"architectures": ["DeiTWithTeacher"]}), "two classification heads"),
-        ("tokens-images/deit", json!({"image_size": 2}), "patch_size (4) is more than image_size (2)"),
+        ("tokens-images/deit", json!({"image_size": 2}), "patch_size (4) is larger than image_size (2)"),
         ("tokens-images/deit", json!({"image_size": [16, "a"]}), "a number of pixels, or height and width"),
         ("tokens-images/deit", json!({"patch_size": 0}), "patch_size is 0"),
         ("families/roberta", json!({"num_labels": "many", "id2label": "absent"}), "num_labels must be a"),
@@ -337,7 +337,7 @@ fn relevance_is_conserved_unless_norms_are_elsewhere() {
             Err(refusal) => {
                 let refusal = refusal.to_string();
                 let expected = match family {
-                    "more/modernbert" | "more/modernbert-mean" => "and `modernbert` has others",
+                    "more/modernbert" | "more/modernbert-mean" => "unlike `modernbert`",
                     _ if family.ends_with("-tokens") => "this model classifies tokens",
                     _ => panic!("{family}: {refusal}"),
                 };

@@ -211,8 +211,8 @@ fn greedy_and_beam_output_agree() {
         assert_eq!(tokens(&of_wide), tokens(&alone), "{}", golden.name);
         let sets = [HeadSet::none(), HeadSet::from_iter([model.layout().heads()[0]])];
         let variants = model.variants(&sets, false).unwrap();
-        let (swept, _) = beam.sweep(model, &slices(&sources), &variants, 2, None).unwrap();
-        assert_eq!(tokens(&swept[0]), tokens(&alone), "{}", golden.name);
+        let (outputs, _) = beam.sweep(model, &slices(&sources), &variants, 2, None).unwrap();
+        assert_eq!(tokens(&outputs[0]), tokens(&alone), "{}", golden.name);
     });
 }
 

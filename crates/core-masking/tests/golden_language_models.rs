@@ -192,7 +192,7 @@ fn a_folder_of_each_family_goes_there_and_back() {
 
 /// Masked, removed and zeroed heads give equal nats, also whole groups, which lose their keys and values.
 #[test]
-fn masking_is_pruning() {
+fn masking_equals_removal() {
     for golden in Golden::all() {
         for heads in
             ["self:1:1", "self:1:1+self:1:2+self:1:3+self:2:4", "self:2:1+self:2:2+self:2:3+self:2:4"]
@@ -262,9 +262,9 @@ fn a_uniform_cut_needs_no_list_of_removed_heads() {
     };
     let (model, layer_2) = (&golden.model, "self:2:1+self:2:2+self:2:3");
     refuse(model, "self:1:1+self:1:2", "the groups of layer 1 have [1, 3] heads left");
-    refuse(model, layer_2, "layer 2 has groups of [3] heads left, layer 1 of [3, 3]");
+    refuse(model, layer_2, "layer 2 has groups of [3] heads left, layer 1 has [3, 3]");
     refuse(model, &format!("{layer_2}+self:2:4+self:2:5+self:2:6"), "layer 2 has no head left");
-    refuse(&gpt2, "self:1:1+self:2:1+self:3:1", "gpt2 has no entry for the width of a head");
+    refuse(&gpt2, "self:1:1+self:2:1+self:3:1", "the config.json of gpt2 has no key for the head width");
 }
 
 #[test]
@@ -312,6 +312,6 @@ fn an_unknown_family_is_compared_with_those_that_are_known() {
     let norm = weights.remove("model.norm.weight").unwrap();
     let own = weights.iter().map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
     Weights::from_tensors(own.chain([("model.last.weight".to_owned(), norm)])).write(&file).unwrap();
-    refuse("; nearest is `llama`, with 1 tensor missing or of another shape, such as `model.norm.weight`");
+    refuse("; the closest is `llama`, with 1 tensor missing or misshapen, such as `model.norm.weight`");
     refuse(" and 1 tensor unknown, such as `model.last.weight`");
 }

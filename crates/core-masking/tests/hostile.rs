@@ -151,20 +151,20 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
         ("pruned_heads", json!({"2": [0]}), "pruned_heads: no layer 3 of `self`"),
         ("pruned_heads", json!({"0": [u64::MAX]}), "heads are numbered 1 to 3"),
         ("pruned_heads", json!({"0": [0, 1, 2], "1": [0, 1, 2]}), "no head would be left"),
-        ("id2label", json!({"0": "a", "1": "b\u{1b}[2J"}), "`b\\u{1b}[2J` holds a control"),
+        ("id2label", json!({"0": "a", "1": "b\u{1b}[2J"}), "`b\\u{1b}[2J` contains a control"),
         ("id2label", json!({"0": "no", "1": "no"}), "id2label gives two classes the same name"),
         ("id2label", json!({"0": "no", "2": "yes"}), "id2label must number its 2 classes"),
         ("id2label", json!({}), "id2label names 0 outputs"),
-        ("id2label", json!({"0": "no", "1": []}), "the name of class 1 is no text"),
+        ("id2label", json!({"0": "no", "1": []}), "the name of class 1 is not text"),
         ("layer_norm_eps", json!(-1e-12), "layer_norm_eps (-1e-12) must be from"),
         ("problem_type", json!("regression"), "problem_type is `regression`"),
         ("is_decoder", json!(true), "is_decoder is true"),
         ("quantization_config", json!({"bits": 4}), r#"its weights are quantised ({"bits":4})"#),
-        ("layer_head_num", json!([3, 2]), "`layer_head_num` gives layers sizes of their own"),
-        ("hidden_size", json!(1.5), "cannot understand it"),
-        ("hidden_size", Value::Null, "cannot understand it"),
+        ("layer_head_num", json!([3, 2]), "`layer_head_num` sets sizes per layer"),
+        ("hidden_size", json!(1.5), "cannot parse it"),
+        ("hidden_size", Value::Null, "cannot parse it"),
         ("num_hidden_layers", json!(0), "num_hidden_layers must be from 1 to"),
-        ("num_hidden_layers", json!(i64::MIN), "cannot understand it"),
+        ("num_hidden_layers", json!(i64::MIN), "cannot parse it"),
         ("num_attention_heads", json!(1 << 30), "num_attention_heads must be from 1 to"),
         ("max_position_embeddings", json!(-6), "would be [-6, 6], but sizes are from 1 to"),
         ("max_position_embeddings", json!(i64::MAX), "from 1 to"),
@@ -194,7 +194,7 @@ fn a_search_that_is_not_supported_is_refused_by_name() {
     for case in [
         ("length_penalty", json!(-51), "length_penalty (-51) must be from -50 to 50"),
         ("num_beams", json!(u64::MAX), "num_beams must be from 1 to 1000"),
-        ("num_beams", json!(-3), "cannot understand it"),
+        ("num_beams", json!(-3), "cannot parse it"),
         ("bad_words_ids", json!([[5], [6, 7]]), "bad_words_ids: [6, 7] is not one token"),
         ("bad_words_ids", json!([[9]]), "bad_words_ids: 9 is not below vocab_size (9)"),
         ("early_stopping", json!("x".repeat(1 << 16)), "it must be true, false or \"never\""),
@@ -224,14 +224,14 @@ fn tensors_at_fault_are_refused_by_name() {
     type Change = fn(&mut Vec<(String, Tensor)>);
     let cases: [(Change, &str); 9] = [
         (|all| all.retain(|(name, _)| name != BIAS), "it lacks tensor `bert.embeddings.LayerNorm.bias`"),
-        (|all| add(all, "zz\u{1b}\n"), r"it holds tensor `zz\u{1b}\n`, which"),
+        (|all| add(all, "zz\u{1b}\n"), r"it contains tensor `zz\u{1b}\n`, which"),
         (|all| place(all, BIAS).1 = Tensor::zeros([2, 3], OPTIONS), "is [2, 3], but the configuration"),
-        (|all| place(all, BIAS).1 *= f64::NAN, "LayerNorm.bias` holds NaN or infinite values"),
-        (|all| add(all, "bert.embeddings.LayerNorm.beta"), "which mean one tensor"),
-        (|all| add(all, "embeddings.LayerNorm.bias"), "which mean one tensor"),
-        (|all| wrap(all, "module."), "`module.`, as DataParallel wraps"),
-        (|all| wrap(all, "_orig_mod."), "as torch.compile wraps a model"),
-        (|all| wrap(all, "base_model.model."), "as PEFT wraps a model"),
+        (|all| place(all, BIAS).1 *= f64::NAN, "LayerNorm.bias` contains NaN or infinite values"),
+        (|all| add(all, "bert.embeddings.LayerNorm.beta"), "which mean the same tensor"),
+        (|all| add(all, "embeddings.LayerNorm.bias"), "which mean the same tensor"),
+        (|all| wrap(all, "module."), "`module.`, which DataParallel adds"),
+        (|all| wrap(all, "_orig_mod."), "which torch.compile adds"),
+        (|all| wrap(all, "base_model.model."), "which PEFT adds"),
     ];
     for (change, expected) in cases {
         let message = with_tensors(change).unwrap_err();
@@ -242,14 +242,14 @@ fn tensors_at_fault_are_refused_by_name() {
 /// transformers with PEFT would add an adapter to the full weights, so they alone are not the user's model.
 #[test]
 fn adapters_are_refused_alone_and_next_to_full_weights() {
-    for (name, fault) in [(CONFIG, "cannot read"), (WEIGHTS, "it must have a model.safetensors, or")] {
+    for (name, fault) in [(CONFIG, "cannot read"), (WEIGHTS, "it has no model.safetensors, and no")] {
         let folder = folder(Bert);
         fs::remove_file(folder.path().join(name)).unwrap();
         let message = load(Bert, folder.path()).unwrap_err();
         assert!(message.contains(fault), "{message}");
         fs::write(folder.path().join("adapter_config.json"), "{}").unwrap();
         let message = load(Bert, folder.path()).unwrap_err();
-        assert!(message.contains("this is an adapter and no model"), "{message}");
+        assert!(message.contains("this is an adapter, not a model"), "{message}");
     }
     for name in ["adapter_model.safetensors", "adapter_model.bin"] {
         let folder = folder(Bert);
@@ -294,7 +294,7 @@ fn headers_with_other_types_and_shapes() {
     let axes = format!("[0{}]", ",1".repeat(100_000));
     for shape in ["[0,9223372036854775808]", "[0,4611686018427387904,4]", &axes] {
         let message = entry("F32", shape);
-        assert!(message.contains("but the configuration asks for [6]"), "{message}");
+        assert!(message.contains("but the configuration requires [6]"), "{message}");
     }
 }
 
@@ -312,7 +312,7 @@ fn torn_deep_and_endless_files_are_refused() {
     for text in [&"[".repeat(1 << 20), &"{\"a\":".repeat(1 << 20), &long, "{\"vocab_size\":1e999}"] {
         for name in [CONFIG, GENERATION] {
             let message = refusal_of_bytes(Marian, name, text.as_bytes());
-            let expected = if text.len() > 1 << 24 { "longer than 16777216" } else { "cannot understand it" };
+            let expected = if text.len() > 1 << 24 { "longer than 16777216" } else { "cannot parse it" };
             assert!(message.contains(name) && message.contains(expected), "{message}");
         }
         assert!(refusal_of_header(text).contains("is not a complete safetensors file"));

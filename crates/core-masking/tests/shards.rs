@@ -54,7 +54,7 @@ fn shards_are_read_as_one_file_if_the_index_fits_them() {
     };
     refuse("model-00003.safetensors", "model-00003.safetensors");
     for name in ["../model.safetensors", "/etc/passwd", "model.bin", "a/b.safetensors", ""] {
-        refuse(name, "is no name of a shard beside it");
+        refuse(name, "is not the name of a shard in the same folder");
     }
     fs::copy(whole().join("model.safetensors"), folder.path().join("model-00003.safetensors")).unwrap();
     refuse("model-00003.safetensors", "is in more than one of its files");

@@ -39,7 +39,7 @@ proptest! {
 
     /// A later call may start where an earlier one stopped; for an earlier layer it starts from the embeddings.
     #[test]
-    fn together_is_as_alone(
+    fn head_sets_in_one_batch_give_the_outputs_of_each_alone(
         first in sets(&model().layout()), second in sets(&model().layout()), together in 1_usize..6, rescale: bool
     ) {
         let model = model();

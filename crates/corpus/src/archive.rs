@@ -29,7 +29,7 @@ impl<'a> Archive<'a> {
         let names = self.zip.file_names().map(|name| name.map(String::from));
         names
             .collect::<Result<_, _>>()
-            .map_err(|error| Error::of(self.path, format!("a name in it cannot be read ({error})")))
+            .map_err(|error| Error::of(self.path, format!("a file name in it cannot be read ({error})")))
     }
 
     /// Reads `member`; refuses one that decompresses to more than [`compressed::most`] bytes.

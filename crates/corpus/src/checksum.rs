@@ -23,7 +23,7 @@ pub(crate) fn of_file(path: &Path, is_gzip: bool) -> Result<String, Error> {
     };
     if is_gzip {
         let content = compressed::gzip(path).map_err(Error::reading(path))?;
-        return Ok(sum(Box::new(content)).unwrap_or_else(|error| format!("no complete gzip file ({error})")));
+        return Ok(sum(Box::new(content)).unwrap_or_else(|error| format!("a broken gzip file ({error})")));
     }
     File::open(path).and_then(|file| sum(Box::new(file))).map_err(Error::reading(path))
 }

@@ -116,7 +116,7 @@ pub fn read(
         let (record, answer) = (record?, answers.as_ref().map(|answers| answers[place].as_str()));
         let mut question = || {
             let mut choice = format.choice(&record, &templates, answer)?;
-            let description = format::said(templates.description.fill(&record)?)?;
+            let description = format::text_of_context(templates.description.fill(&record)?)?;
             choice.context = description + &shots.before(&choice)? + &choice.context;
             Ok(choice)
         };
@@ -139,7 +139,7 @@ fn answers(
     // Here, since the fault is not in the file of the questions.
     if let Some((line, place)) = lines.iter().zip(1..).find(|(line, _)| line.trim().parse::<usize>().is_err())
     {
-        return Err(Error::of_line(&beside, place, format!("`{}` is no number of a choice", excerpt(line))));
+        return Err(Error::of_line(&beside, place, format!("`{}` is not a choice number", excerpt(line))));
     }
     Ok(Some(lines))
 }

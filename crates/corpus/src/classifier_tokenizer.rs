@@ -21,7 +21,7 @@ use words::excerpt;
 use self::settings::{BERT, Config, Family, Settings};
 use crate::Error;
 use crate::foreign::{read_if_there, read_text, wrong};
-use crate::foreign_tokenizer::{self as foreign, Stated};
+use crate::foreign_tokenizer::{self as foreign, TokenizerSettings};
 use crate::placed::PlacedToken;
 
 /// Token ids of a text or a pair of texts.
@@ -60,7 +60,8 @@ impl ClassifierTokenizer {
     }
 
     fn read(folder: &Path, max_length: usize) -> Result<Self, Error> {
-        let (stated, config) = (Stated::read(folder)?, read_if_there::<Config>(&folder.join("config.json"))?);
+        let stated = TokenizerSettings::read(folder)?;
+        let config = read_if_there::<Config>(&folder.join("config.json"))?;
         let (inner, settings) = match foreign::read_whole(folder)? {
             Some(mut inner) => {
                 let settings = Settings::new(stated, Family::of_model(inner.get_model()));
@@ -94,7 +95,7 @@ impl ClassifierTokenizer {
         vocabulary_size: usize,
         max_length: usize,
     ) -> Result<Self, Error> {
-        let settings = Settings::new(Stated::default(), &BERT);
+        let settings = Settings::new(TokenizerSettings::default(), &BERT);
         let words: Vec<String> = lines.flat_map(|line| wordpiece::words(line.as_ref(), &settings)).collect();
         let model = wordpiece::learn(&words, vocabulary_size, &settings)?;
         let inner = settings.complete(of_bert(model, &settings)).expect("the special tokens were put in");
@@ -198,7 +199,7 @@ impl ClassifierTokenizer {
         if !matches!(direction, Some(TruncationDirection::Left)) {
             inner.with_truncation(None).expect("nothing is checked where nothing is cut");
         }
-        inner.to_string(true).expect("a tokeniser is plain data")
+        inner.to_string(true).expect("a tokenizer is plain data")
     }
 
     /// Configures truncation and padding, and finds the special tokens. `path` is for messages.
@@ -209,7 +210,7 @@ impl ClassifierTokenizer {
         let added = inner.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
         if max_length <= added {
             return Err(Error::Invalid(format!(
-                "a maximum length of {max_length} is too small: special tokens and one word take {}",
+                "a maximum length of {max_length} is too small: special tokens and one word take {} tokens",
                 added + 1
             )));
         }

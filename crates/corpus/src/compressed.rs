@@ -40,12 +40,12 @@ const BEGINNINGS: [(&[u8], Content); 8] = [
     (b"\xff\xff\xff\xff", Content::ArrowStream),
     (b"PK\x03\x04", Content::Other(ZIP)),
     (b"\xd0\xcf\x11\xe0", Content::Other(EXCEL)),
-    (b"FEA1", Content::Other("Feather of version 1: write it again with pandas' `to_feather`")),
+    (b"FEA1", Content::Other("a Feather file of version 1: write it again with pandas' `to_feather`")),
 ];
 /// `{}` is replaced by the path.
 const EXCEL: &str = "an Excel workbook: python3 -c \"import pandas, sys; pandas.read_excel(sys.argv[1]).to_csv(sys.argv[2], \
                      index=False)\" '{}' table.csv converts it";
-const ZIP: &str = "a zip archive, whose name must end in .zip";
+const ZIP: &str = "a zip archive: its name must end in .zip";
 
 impl Content {
     /// Detects the format of the file or folder at `path`.
@@ -86,8 +86,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
             return Err(Error::of(path, format!("it is {}", what.replace("{}", &shown))));
         }
         _ => {
-            let reason = "it is a table in Parquet or Arrow, not text: with `kind = \"parquet\"` or `kind = \"arrow\"` its columns \
-                          are read by name";
+            let reason = "it is a table in Parquet or Arrow, not text: set `kind = \"parquet\"` or `kind = \"arrow\"` to read its \
+                          columns by name";
             return Err(Error::of(path, reason));
         }
     };
@@ -136,7 +136,7 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 pub(crate) fn too_long(most: u64) -> String {
-    format!("it decompresses to more than the {most} bytes that are read of a file of its size")
+    format!("it decompresses to more than {most} bytes, the limit for a file of its size")
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
         let [gzip, zip] = ["a.gz", "a.zip"].map(|name| folder.path().join(name));
         fs::write(&gzip, test_files::gzip(&text)).unwrap();
         fs::write(&zip, test_files::zip(&[("a.txt", &text)])).unwrap();
-        let reason = "it decompresses to more than the 67108864 bytes that are read of a file of its size";
+        let reason = "it decompresses to more than 67108864 bytes, the limit for a file of its size";
         assert_eq!(parallel::read_lines(&gzip).unwrap_err().source().unwrap().to_string(), reason);
         let error = Archive::open(&zip).unwrap().read("a.txt").unwrap_err().to_string();
         assert!(error.ends_with(&format!("a.zip`: `a.txt` cannot be read ({reason})")), "{error}");

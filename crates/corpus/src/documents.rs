@@ -188,7 +188,7 @@ impl DocumentFormat {
         let in_order = |[from, to]: [f64; 2]| (0.0..to).contains(&from) && to <= 1.0;
         match (self.share, self.sample) {
             (Some(_), _) if self.layout().is_some() => {
-                Some("`share` counts characters of a text, not of tables and `jsonl`".to_owned())
+                Some("`share` is for plain text, not for tables and `jsonl`".to_owned())
             }
             (Some(share), _) if !in_order(share) => Some(format!(
                 "`share` is {share:?}, but must be two numbers from 0 to 1, the smaller one first"
@@ -263,7 +263,7 @@ pub fn words(text: &str) -> usize {
 }
 
 /// Message for a file without articles.
-const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = Title = `, and there is no such line: \
+const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = Title = `, but there is no such line: \
                         `kind` can also be \"text\", \"paragraphs\" or \"lines\"";
 
 /// Calls `each` with the texts to keep: not blank and, if asked for, not repeated.
@@ -287,7 +287,7 @@ fn each_text<P: AsRef<Path>>(
         };
         texts(source, &path, format, bad, &mut keep)?;
         if is_blank {
-            return Err(Error::Invalid(format!("`{}` holds no documents but blank ones", path.display())));
+            return Err(Error::Invalid(format!("`{}` contains only blank documents", path.display())));
         }
     }
     Ok(())

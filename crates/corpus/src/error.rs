@@ -49,7 +49,7 @@ impl Error {
     }
 
     pub(crate) fn no_examples(path: &Path) -> Self {
-        Self::Invalid(format!("`{}` holds no examples", path.display()))
+        Self::Invalid(format!("`{}` contains no examples", path.display()))
     }
 
     /// Makes the error for a contradiction in the description of a data set.

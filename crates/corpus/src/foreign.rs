@@ -8,20 +8,20 @@ use words::excerpt;
 use crate::Error;
 
 /// Maximum size of a tokenizer file in bytes, about twice the size of the largest in use.
-const MOST_BYTES: u64 = 1 << 26;
+const MAX_BYTES: u64 = 1 << 26;
 
 /// Maximum number of names that a message lists.
-const MOST_NAMES: usize = 30;
+const MAX_NAMES: usize = 30;
 
 /// Reads a file. Refuses pipes and devices, which may never end.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let fault = Error::reading(path);
     let mut bytes = Vec::new();
     let file = durable::open_regular(path).map_err(&fault)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(&fault)?;
-    if bytes.len() as u64 > MOST_BYTES {
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(&fault)?;
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(fault(io::Error::other(format!(
-            "longer than {MOST_BYTES} bytes, which no such file is"
+            "longer than {MAX_BYTES} bytes, the limit for such a file"
         ))));
     }
     Ok(bytes)
@@ -42,7 +42,7 @@ pub(crate) fn read_if_there<T: Default + DeserializeOwned>(path: &Path) -> Resul
 }
 
 pub(crate) fn wrong(path: &Path, reason: String) -> Error {
-    Error::Invalid(format!("no tokeniser can be read from `{}`: {reason}", path.display()))
+    Error::Invalid(format!("no tokenizer can be read from `{}`: {reason}", path.display()))
 }
 
 /// Parses JSON; the error is one line.
@@ -50,10 +50,10 @@ pub(crate) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| excerpt(&error.to_string()))
 }
 
-/// Lists names from a foreign file for a message, at most [`MOST_NAMES`].
+/// Lists names from a foreign file for a message, at most [`MAX_NAMES`].
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let mut names = names.into_iter().map(|name| format!("`{}`", excerpt(name)));
-    let first: Vec<String> = names.by_ref().take(MOST_NAMES).collect();
+    let first: Vec<String> = names.by_ref().take(MAX_NAMES).collect();
     match names.count() {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
@@ -74,8 +74,8 @@ mod tests {
             |path: &Path| std::error::Error::source(&read_text(path).unwrap_err()).unwrap().to_string();
         assert_eq!(refusal(folder.path()), "not a regular file");
         assert_eq!(refusal(Path::new("/dev/zero")), "not a regular file");
-        File::create(&path).unwrap().set_len(MOST_BYTES + 1).unwrap();
-        assert_eq!(refusal(&path), "longer than 67108864 bytes, which no such file is");
+        File::create(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        assert_eq!(refusal(&path), "longer than 67108864 bytes, the limit for such a file");
         fs::write(&path, [0xff]).unwrap();
         assert_eq!(refusal(&path), "not valid UTF-8");
         fs::remove_file(&path).unwrap();

@@ -47,7 +47,7 @@ fn said(payload: &(dyn Any + Send)) -> String {
 }
 
 pub(crate) fn not_encoded(error: impl ToString) -> Error {
-    Error::Invalid(format!("a text cannot be cut into tokens: {}", excerpt(&error.to_string())))
+    Error::Invalid(format!("a text cannot be tokenized: {}", excerpt(&error.to_string())))
 }
 
 /// Encodes a text and checks that the model's embedding table has a row for each token, if the number of rows is known.
@@ -104,7 +104,7 @@ pub(crate) fn read_whole(folder: &Path) -> Result<Option<Tokenizer>, Error> {
 /// Refuses BPE dropout, which makes tokenization random.
 pub(crate) fn check_is_certain(model: &BPE) -> Result<(), String> {
     match model.dropout.filter(|share| *share > 0.0) {
-        Some(share) => Err(format!("its model leaves out merges at random: `dropout` is {share}")),
+        Some(share) => Err(format!("its model skips merges at random: `dropout` is {share}")),
         None => Ok(()),
     }
 }
@@ -112,10 +112,10 @@ pub(crate) fn check_is_certain(model: &BPE) -> Result<(), String> {
 /// Returns the highest id plus 1: the minimum number of rows of the embedding table. Refuses ids far above the number of tokens, since the
 /// library lists all missing ids when it saves the tokenizer.
 pub(crate) fn size(inner: &Tokenizer) -> Result<usize, String> {
-    const MOST_MISSING: usize = 1 << 16;
+    const MAX_MISSING: usize = 1 << 16;
     let ids = inner.get_vocab(true);
     let (count, highest) = (ids.len(), ids.into_values().max().unwrap_or_default() as usize);
-    if highest > count + MOST_MISSING {
+    if highest > count + MAX_MISSING {
         return Err(format!("it has {count} tokens, but its highest id is {highest}"));
     }
     Ok(highest + 1)
@@ -135,11 +135,11 @@ pub(crate) fn require(folder: &Path, ways: &[&[&str]]) -> Result<(), Error> {
     let is_other = |file: &&&str| has(file) && ways.contains(&WHOLE) && !ways.concat().contains(file);
     let reason = match CONVERTIBLE.iter().find(is_other) {
         Some(found) => format!(
-            "it holds `{found}`, but no `tokenizer.json`: make one with python -c \"from transformers import \
+            "it contains `{found}`, but no `tokenizer.json`: make one with python -c \"from transformers import \
              AutoTokenizer; AutoTokenizer.from_pretrained('{shown}').save_pretrained('{shown}')\""
         ),
         None => format!(
-            "it must hold `{}`: copy the tokeniser's files of the model that this one was trained from into it",
+            "it must contain `{}`: copy the tokenizer files of the base model into it",
             ways.iter().map(|files| together(files)).collect::<Vec<_>>().join("`, or else `")
         ),
     };
@@ -191,14 +191,14 @@ const OWN_TEMPLATE: [(&str, bool); 5] = [
 /// Settings in `tokenizer_config.json` and the older `special_tokens_map.json` and `added_tokens.json`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-pub(crate) struct Stated {
+pub(crate) struct TokenizerSettings {
     pub(crate) tokenizer_class: Option<String>,
     pub(crate) do_lower_case: Option<bool>,
     pub(crate) strip_accents: Option<bool>,
     pub(crate) tokenize_chinese_chars: Option<bool>,
     /// True if a text is encoded as if a space preceded it.
     pub(crate) add_prefix_space: bool,
-    /// Whether to put `bos_token` before texts; see [`Stated::adds_bos`].
+    /// Whether to put `bos_token` before texts; see [`TokenizerSettings::adds_bos`].
     pub(crate) add_bos_token: Option<bool>,
     /// True if decoding joins punctuation to words; false by default in all fast tokenizers of transformers 4.57.
     pub(crate) clean_up_tokenization_spaces: bool,
@@ -213,7 +213,7 @@ pub(crate) struct Stated {
     pub(crate) older_list: BTreeMap<u32, String>,
 }
 
-impl Stated {
+impl TokenizerSettings {
     /// Reads a folder's settings. As in transformers, the older files are ignored if `tokenizer_config.json` has `added_tokens_decoder`;
     /// otherwise their special tokens override those in `tokenizer_config.json`.
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
@@ -302,7 +302,7 @@ mod tests {
     fn a_panic_is_an_error_of_one_line() {
         let error =
             guarded(|| -> Result<(), Error> { panic!("line 1\nline {}", 2) }, not_encoded).unwrap_err();
-        assert_eq!(error.to_string(), r"a text cannot be cut into tokens: its parser fails: line 1\nline 2");
+        assert_eq!(error.to_string(), r"a text cannot be tokenized: its parser fails: line 1\nline 2");
         assert!(guarded(|| Ok(7), not_encoded).is_ok() && !IS_GUARDED.get());
     }
 

@@ -159,7 +159,7 @@ impl Side {
         let ids: BTreeMap<String, u32> = read_json(path)?;
         let pieces: HashMap<u32, String> = ids.iter().map(|(piece, &id)| (id, piece.clone())).collect();
         if pieces.len() < ids.len() {
-            return Err(wrong(path, "each piece must have an id of its own".to_owned()));
+            return Err(wrong(path, "each piece must have a unique id".to_owned()));
         }
         Ok(Self { moses: Moses::new(language), ids, pieces })
     }

@@ -85,8 +85,8 @@ pub struct Fetched {
 }
 
 impl HubOptions {
-    /// Reads `HF_HOME` (default: `~/.cache/huggingface`), `HF_ENDPOINT`, `HF_TOKEN` (default: the file `token` in `HF_HOME`) and
-    /// `HF_HUB_OFFLINE`.
+    /// Reads `HF_HOME` (default: `~/.cache/huggingface`), `HF_HUB_CACHE` (default: `hub` in `HF_HOME`), `HF_ENDPOINT`, `HF_TOKEN` (default:
+    /// the file `token` in `HF_HOME`) and `HF_HUB_OFFLINE`.
     pub fn from_env() -> Self {
         Self::of(|name| std::env::var(name).ok())
     }
@@ -100,7 +100,7 @@ impl HubOptions {
         let kept = || std::fs::read_to_string(home.join("token")).ok();
         let token = variable("HF_TOKEN").or_else(kept).map(|token| token.trim().to_owned());
         Self {
-            cache: home.join("hub"),
+            cache: variable("HF_HUB_CACHE").map_or_else(|| home.join("hub"), PathBuf::from),
             endpoint: variable("HF_ENDPOINT").map(|address| address.trim().trim_end_matches('/').to_owned()),
             token: token.filter(|token| !token.is_empty()),
             offline: variable("HF_HUB_OFFLINE").is_some_and(yes),
@@ -127,7 +127,7 @@ impl FromStr for HubModel {
             && revision.is_none_or(|revision| revision.split('/').all(is_name));
         if !fits {
             return Err(Error::Invalid(format!(
-                "`{text}` names no model of the hub: expected owner/name or owner/name@revision"
+                "`{text}` is not a hub model: expected owner/name or owner/name@revision"
             )));
         }
         Ok(Self { repository: repository.to_owned(), revision: revision.map(str::to_owned) })
@@ -213,7 +213,7 @@ impl HubModel {
         match [CONFIGURATION, weights].into_iter().find(|name| !has(name)) {
             None => Ok(Fetched { folder, commit }),
             Some(name) => Err(self.fault(format!(
-                "`{name}` is not in the cache `{}`, and HF_HUB_OFFLINE forbids to fetch it",
+                "`{name}` is not in the cache `{}`, and HF_HUB_OFFLINE forbids downloading it",
                 options.cache.display()
             ))),
         }
@@ -222,14 +222,14 @@ impl HubModel {
     fn transfer_fault(&self, fault: Fault) -> Error {
         match fault {
             Fault::Status(404) => {
-                self.fault(format!("the hub has no such model, or it has no revision `{}`", self.revision()))
+                self.fault(format!("the hub has no such model or no revision `{}` of it", self.revision()))
             }
             // Without a token, the hub also answers this for models that do not exist.
             Fault::Status(401 | 403) => self.fault(
-                "the hub has no such model, or HF_TOKEN must hold a token that may read it".to_owned(),
+                "the hub has no such model, or HF_TOKEN must be set to a token that may read it".to_owned(),
             ),
             fault => fault.into_error(|reason| {
-                self.message(&format!("{reason}; HF_HUB_OFFLINE=1 takes what the cache has"))
+                self.message(&format!("{reason}; set HF_HUB_OFFLINE=1 to use only the cache"))
             }),
         }
     }
@@ -272,8 +272,7 @@ impl Download<'_> {
         if cache::is_digest(digest) {
             return Ok(());
         }
-        let reason =
-            format!("it names `{}` as {of}, which is none: 40 or 64 hexadecimal digits", excerpt(digest));
+        let reason = format!("it gives `{}` as {of}: expected 40 or 64 hexadecimal digits", excerpt(digest));
         Err(self.model.fault(reason))
     }
 

@@ -71,14 +71,14 @@ impl Example {
         if words.len() != tags.len() {
             let (words, tags) = (words::count(words.len(), "word"), words::count(tags.len(), "tag"));
             return Err(format!(
-                "{words}, but {tags}: each word needs one tag, also if the model cuts it into pieces"
+                "{words}, but {tags}: each word needs one tag, even if the tokenizer splits it"
             ));
         }
         if let Some(place) = words.iter().position(|word| word.trim().is_empty()) {
             return Err(format!("word {} is blank", place + 1));
         }
         if let Some(tag) = tags.iter().find(|tag| tag.is_empty() || tag.contains(char::is_whitespace)) {
-            return Err(format!("tag `{}` is empty or has white space in it", excerpt(tag)));
+            return Err(format!("tag `{}` is empty or contains white space", excerpt(tag)));
         }
         Ok(Self { input: Input::Words(words), label: tags.join(" ") })
     }
@@ -253,7 +253,7 @@ fn read_checked(
     let kept = bad.sift_all(rows.filter_map(|row| row.and_then(example).transpose()))?;
     if kept.is_empty() {
         let left_out = match &bad.first {
-            Some(fault) => format!("at fault, the first: {fault}"),
+            Some(fault) => format!("with faults, the first: {fault}"),
             None => format!("with labels to skip ({})", format.skip_labels.join(", ")),
         };
         let path = path.display();

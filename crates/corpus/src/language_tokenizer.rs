@@ -18,7 +18,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::foreign::{read_if_there, wrong};
-use crate::foreign_tokenizer::{self as foreign, Stated};
+use crate::foreign_tokenizer::{self as foreign, TokenizerSettings};
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::check_rows;
 use crate::tokenizer::learn;
@@ -53,7 +53,7 @@ impl LanguageTokenizer {
     }
 
     fn read(folder: &Path) -> Result<Self, Error> {
-        let stated = Stated::read(folder)?;
+        let stated = TokenizerSettings::read(folder)?;
         let inner = match foreign::read_whole(folder)? {
             Some(inner) => inner,
             None => {
@@ -81,14 +81,14 @@ impl LanguageTokenizer {
         vocabulary_size: usize,
     ) -> Result<Self, Error> {
         let inner = Tokenizer::from(learn(lines, vocabulary_size, &[END_OF_TEXT])?);
-        Ok(Self::new(inner, &Stated::default()).expect("the trainer adds the special token"))
+        Ok(Self::new(inner, &TokenizerSettings::default()).expect("the trainer adds the special token"))
     }
 
     /// Makes a token of each character in `texts`, numbered from 1 by code point; [`END_OF_TEXT`] has id 0. Follows nanoGPT's
     /// `data/shakespeare_char/prepare.py`, which has no special token.
     pub fn characters<S: AsRef<str>>(texts: impl Iterator<Item = S>) -> Self {
-        let inner = characters::json(texts).parse().expect("a tokeniser of ours");
-        Self::new(inner, &Stated::default()).expect("it has the special token")
+        let inner = characters::json(texts).parse().expect("a tokenizer of ours");
+        Self::new(inner, &TokenizerSettings::default()).expect("it has the special token")
     }
 
     /// Writes a `tokenizer.json` to `path`, and a `tokenizer_config.json` with the special tokens to its folder, so that transformers can
@@ -111,7 +111,7 @@ impl LanguageTokenizer {
                 id.ok_or_else(|| {
                     let (character, known) = (character.escape_debug(), known.len());
                     Error::Invalid(format!(
-                        "`{character}` is none of the {known} characters of the tokeniser"
+                        "`{character}` is not among the {known} characters of the tokenizer"
                     ))
                 })
             };
@@ -189,7 +189,7 @@ impl LanguageTokenizer {
     fn to_json(&self) -> Value {
         let mut inner = self.inner.clone();
         inner.with_post_processor(self.post_processor.clone());
-        serde_json::to_value(&inner).expect("a tokeniser is plain data")
+        serde_json::to_value(&inner).expect("a tokenizer is plain data")
     }
 
     fn settings(&self) -> Value {
@@ -208,7 +208,7 @@ impl LanguageTokenizer {
     }
 
     /// Finds the special tokens and configures `encode` and `decode`. Fails if a named token is missing.
-    fn new(mut inner: Tokenizer, stated: &Stated) -> Result<Self, String> {
+    fn new(mut inner: Tokenizer, stated: &TokenizerSettings) -> Result<Self, String> {
         inner.with_padding(None);
         inner.with_truncation(None).expect("nothing is checked where nothing is cut");
         foreign::set_prefix_space(&mut inner, stated.add_prefix_space);
@@ -248,7 +248,7 @@ impl LanguageTokenizer {
 }
 
 /// Returns true if the vocabulary files are GPT-2's. Qwen's and others look alike, but their texts are split into words by other rules.
-fn is_of_gpt2(folder: &Path, stated: &Stated) -> Result<bool, Error> {
+fn is_of_gpt2(folder: &Path, stated: &TokenizerSettings) -> Result<bool, Error> {
     let config: Value = read_if_there(&folder.join("config.json"))?;
     let class = stated.tokenizer_class.as_deref().or(config["model_type"].as_str());
     Ok(class.is_none_or(|class| ["GPT2Tokenizer", "GPT2TokenizerFast", "gpt2"].contains(&class)))

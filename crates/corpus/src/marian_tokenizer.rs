@@ -38,7 +38,7 @@ impl Side {
         let path = folder.join(vocabulary);
         let ids: BTreeMap<String, u32> = read_json(&path)?;
         if ids.values().collect::<BTreeSet<_>>().len() < ids.len() {
-            return Err(wrong(&path, "it must give each piece an id of its own".to_owned()));
+            return Err(wrong(&path, "each piece must have a unique id".to_owned()));
         }
         let id =
             |text: &str| ids.get(text).copied().ok_or_else(|| wrong(&path, format!("it lacks `{text}`")));

@@ -62,7 +62,7 @@ pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Err
                 found.sides.retain(|side| !side.segments.is_empty());
                 return Ok(Some(found.sides));
             }
-            Ok(Event::Eof) => return Err(Error::of(path, "it ends within a segment: it is not whole")),
+            Ok(Event::Eof) => return Err(Error::of(path, "it ends within a segment: it is truncated")),
             Ok(Event::Start(tag)) => found.start(&tag),
             Ok(Event::Empty(tag)) => {
                 found.start(&tag);

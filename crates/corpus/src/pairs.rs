@@ -43,7 +43,7 @@ impl PairTable {
         } else if self.targets().any(|target| target == source) {
             format!("source and target are both column {source}")
         } else if self.inside.is_some() && !is_zip(path) {
-            format!("`inside` is for archives, but `{}` is no .zip", path.display())
+            format!("`inside` is for archives, but `{}` is not a .zip file", path.display())
         } else {
             return Ok(());
         };
@@ -106,7 +106,7 @@ pub(crate) fn content(path: &Path, inside: Option<&str>) -> Result<Member, Error
     }
     if inside.is_some() {
         let path = path.display();
-        return Err(Error::of_format(format!("`inside` is for archives, but `{path}` is no .zip")));
+        return Err(Error::of_format(format!("`inside` is for archives, but `{path}` is not a .zip file")));
     }
     Ok(Member { path: path.to_owned(), source: Source::open(path)? })
 }
@@ -139,7 +139,7 @@ fn only_table(path: &Path, archive: &mut Archive) -> Result<(String, Vec<u8>), E
     }
     if tables.len() > 1 {
         let names = listed(tables.iter().map(|(name, _)| name));
-        return Err(Error::of(path, format!("has more than one table, {names}: `inside` can name one")));
+        return Err(Error::of(path, format!("has more than one table, {names}: choose one with `inside`")));
     }
     tables.pop().ok_or_else(|| Error::of(path, "has no .txt or .tsv file with tabs"))
 }
@@ -181,7 +181,7 @@ pub(crate) fn draw<T>(
 ) -> Result<(), Error> {
     if asked > all.len() {
         let found = all.len();
-        let reason = format!("a sample of {asked} {what} is asked for, but only {found} can be drawn");
+        let reason = format!("a sample of {asked} {what} is requested, but only {found} can be drawn");
         return Err(Error::of(path, reason));
     }
     all.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(read("a.zip", &two, Some("deu.tsv"), [1, 2]), Ok(text(&["Go."], &["Geh."])));
         for (archive, inside, fault) in [
             (&zip(&[("fra.csv", TABLE.as_bytes())])[..], None, "`a.zip`: has no .txt or .tsv file with tabs"),
-            (&two, None, "`a.zip`: has more than one table, `fra.txt`, `deu.tsv`: `inside` can name one"),
+            (&two, None, "`a.zip`: has more than one table, `fra.txt`, `deu.tsv`: choose one with `inside`"),
             (&two, Some("ita.txt"), "`a.zip`: has no `ita.txt`"),
             (&two[..two.len() / 2], None, "`a.zip`: not a complete zip archive"),
             (&zip(&[("fra.txt", b"Go.\tVa !\nRun!")]), None, "`a.zip:fra.txt`, line 2: 1 column"),
@@ -296,6 +296,6 @@ mod tests {
         assert_eq!(drawn.source.iter().map(words).collect::<Vec<_>>(), drawn.target, "pairs stay pairs");
         assert_eq!(drawn.target.iter().collect::<HashSet<_>>().len(), 12, "no pair twice");
         let refusal = choose(Some(3), Some((4, 1)), &all).unwrap_err().to_string();
-        assert!(refusal.contains("a sample of 4 pairs is asked for, but only 3 can be drawn"), "{refusal}");
+        assert!(refusal.contains("a sample of 4 pairs is requested, but only 3 can be drawn"), "{refusal}");
     }
 }

@@ -160,7 +160,7 @@ impl Side {
         }
         if let Some(lacking) = translators.iter().find(|wanted| !names.contains(wanted)) {
             let lacking = excerpt(lacking);
-            return Err(Error::of(path, format!("no translator `{lacking}`: there are {}", listed(&names))));
+            return Err(Error::of(path, format!("no translator `{lacking}`, only {}", listed(&names))));
         }
         sides.retain(|(name, _)| {
             translators.is_empty() || name.as_ref().is_some_and(|name| translators.contains(name))
@@ -184,7 +184,7 @@ impl Side {
         let mut pairs = source.ids.iter().zip(&self.ids);
         match pairs.position(|((_, own), (_, other))| own != other) {
             Some(place) => {
-                let fault = format!("`{}` has another segment in its place", self.path.display());
+                let fault = format!("`{}` has a different segment in this place", self.path.display());
                 Err(source.fault(place + 1, fault))
             }
             None => Ok(()),
@@ -229,14 +229,14 @@ fn sentences(bytes: &[u8], path: &Path) -> Result<Vec<Sentence>, Error> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     if bytes.is_empty() {
         let path = path.display();
-        return Err(Error::Invalid(format!("`{path}` is empty: it must hold one sentence a line")));
+        return Err(Error::Invalid(format!("`{path}` is empty: it must contain one sentence per line")));
     }
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let sentence = |(bytes, line)| {
         let text = std::str::from_utf8(bytes).map_err(|_| (line, "not valid UTF-8".to_owned()))?;
         let text = text.strip_suffix('\r').unwrap_or(text);
         if text.trim().is_empty() {
-            return Err((line, "empty line, but every line must hold one sentence".to_owned()));
+            return Err((line, "empty line, but every line must contain one sentence".to_owned()));
         }
         Ok(text.to_owned())
     };
@@ -252,7 +252,7 @@ pub(crate) fn check_lengths(
     }
     let [source, target] = [source, target].map(Path::display);
     Err(Error::Invalid(format!(
-        "`{source}` has {source_lines} lines, but `{target}` has {target_lines}: parallel files must have equally many"
+        "`{source}` has {source_lines} lines, but `{target}` has {target_lines}: parallel files must have equal numbers of lines"
     )))
 }
 

@@ -7,7 +7,7 @@ use words::excerpt;
 use crate::Error;
 use crate::foreign::wrong;
 use crate::foreign_tokenizer::{
-    Stated, WHOLE, encode, guarded, join_punctuation, not_encoded, read_whole, require, token,
+    TokenizerSettings, WHOLE, encode, guarded, join_punctuation, not_encoded, read_whole, require, token,
 };
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
@@ -48,7 +48,7 @@ impl PieceTokenizer {
     pub fn load(folder: &Path, frame: Frame, languages: [Option<&str>; 2]) -> Result<Self, Error> {
         require(folder, &[WHOLE])?;
         let Some(mut inner) = read_whole(folder)? else { unreachable!("it is there") };
-        let joins_punctuation = Stated::read(folder)?.clean_up_tokenization_spaces;
+        let joins_punctuation = TokenizerSettings::read(folder)?.clean_up_tokenization_spaces;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(not_encoded)?;
         let fault = |reason: String| wrong(&folder.join("tokenizer.json"), reason);
@@ -86,8 +86,7 @@ impl PieceTokenizer {
 /// Returns the id of a language code; M2M100 encloses codes in underscores.
 fn code(inner: &Tokenizer, name: &str, language: &str) -> Result<u32, String> {
     let found = inner.token_to_id(language).or_else(|| inner.token_to_id(&format!("__{language}__")));
-    found
-        .ok_or_else(|| format!("{name} is `{}`, which it does not know: {}", excerpt(language), known(inner)))
+    found.ok_or_else(|| format!("{name} is `{}`, which is unknown: {}", excerpt(language), known(inner)))
 }
 
 /// Lists some known codes for messages.
@@ -96,7 +95,7 @@ fn known(inner: &Tokenizer) -> String {
     let mut codes: Vec<&String> = added.keys().filter(|token| token.contains('_')).collect();
     codes.sort();
     let some: Vec<String> = codes.iter().take(6).map(|code| format!("`{}`", excerpt(code))).collect();
-    format!("its {} codes are such as {}", codes.len(), some.join(", "))
+    format!("its {} codes include {}", codes.len(), some.join(", "))
 }
 
 impl SentenceTokenizer for PieceTokenizer {
@@ -116,7 +115,10 @@ impl SentenceTokenizer for PieceTokenizer {
 
     fn decode(&self, ids: &[u32]) -> String {
         let decode = || self.inner.decode(ids, true).map_err(not_encoded);
-        let text = guarded(decode, not_encoded).unwrap_or_default();
+        let text = guarded(decode, not_encoded).unwrap_or_else(|fault| {
+            words::warn(&format!("a translation counts as empty: {fault}"));
+            String::new()
+        });
         if self.joins_punctuation { join_punctuation(&text) } else { text }
     }
 
@@ -189,7 +191,7 @@ mod tests {
         }
         let message = load(Frame::CodeFirst, [Some("eng"), None]).unwrap_err().to_string();
         assert!(
-            message.contains("data.source_language is `eng`, which it does not know: its 2 codes"),
+            message.contains("data.source_language is `eng`, which is unknown: its 2 codes"),
             "{message}"
         );
         let message = load(Frame::CodeFirst, [Some("eng_Latn"), None]).unwrap_err().to_string();

@@ -80,36 +80,36 @@ fn files_at_fault_are_refused_by_name_and_line() {
         (NAMED, b"t\tn\na\t1\ncaf\xe9\t0\n", "line 3: not valid UTF-8"),
         (NAMED, b"\x1b\tn\n", r"has no column `t`: its header names `\u{1b}`, `n`"),
         (NAMED, b"t\tn\tn\n", "has more than one column `n`"),
-        (NAMED, b"t\tn\n", "holds no examples"),
+        (NAMED, b"t\tn\n", "contains no examples"),
         (THIRD, b"x\ty\n", "has no column 3"),
         (NUMBERED, b"x\t1\t\n", "line 1: 3 columns, but column 4 is needed"),
         (QUOTED, b"a,b\n\"x,y\n", "line 2: 1 column, but the header has 2; if quotation marks are part"),
-        (JSONL, b"\n{\"te\\u001bxt\": 1}", r"line 2: no field `n`: there are `te\u{1b}xt`"),
+        (JSONL, b"\n{\"te\\u001bxt\": 1}", r"line 2: no field `n`: the row has `te\u{1b}xt`"),
         (JSONL, b"{\"t\": 1, \"n\": 1}\n[1]", "line 2: a list instead of a JSON object"),
         (JSONL, b"{\"n\": {}}", "line 1: field `n` is an object, but text is needed"),
         (WORDS, br#"{"tokens": [], "tags": []}"#, "line 1: the sentence has no words"),
         (WORDS, br#"{"tokens": ["a", "b"], "tags": ["O"]}"#, "line 1: 2 words, but 1 tag"),
         (WORDS, b"{\"tokens\": [\"a\", \" \"], \"tags\": [0, 1]}", "line 1: word 2 is blank"),
-        (WORDS, br#"{"tokens": ["a"], "tags": ["B PER"]}"#, "tag `B PER` is empty or has white space"),
+        (WORDS, br#"{"tokens": ["a"], "tags": ["B PER"]}"#, "tag `B PER` is empty or contains white space"),
         (WORDS, br#"{"tokens": ["a"], "tags": "O"}"#, "line 1: field `tags` is text, but a list is needed"),
-        (CONLL, b"-DOCSTART- -X- O O\n\n\n", "holds no examples"),
+        (CONLL, b"-DOCSTART- -X- O O\n\n\n", "contains no examples"),
         (CONLL, b"a N O\n\nb N\n", "line 3: 2 columns, but column 3 is needed, and must not be empty"),
         (CONLL, b"# text = a b\n1\ta\tO\nb O\n", "must not be empty; other lines have tabs"),
-        (CHOICES, b"n,a,b\n0,x,y\n", "line 2: its answer is `0`, but must be a number from 1 to 2"),
+        (CHOICES, b"n,a,b\n0,x,y\n", "line 2: its answer is `0`, expected a number from 1 to 2"),
         (CHOICES, b"n,a,b\n1,x, \n", "line 2: its choice 2 is blank"),
-        (LIST, br#"{"c": ["x", "y"], "n": 0}"#, "line 1: no field `q`: there are `c`, `n`"),
-        (LIST, br#"{"q": "?", "c": ["x"]}"#, "line 1: its choices are 1, but at least 2 are needed"),
+        (LIST, br#"{"c": ["x", "y"], "n": 0}"#, "line 1: no field `q`: the row has `c`, `n`"),
+        (LIST, br#"{"q": "?", "c": ["x"]}"#, "line 1: it needs at least 2 choices, found 1"),
         (LIST, br#"{"q": "?", "c": "xy"}"#, "line 1: field `c` is text, but a list is needed"),
         (LIST, br#"{"q": "?", "c": ["x", null]}"#, "line 1: field `c` is missing (null or NaN)"),
         (Pairs([1, 2]), b"a\tb\n\n \tb\n", "line 3: column 1 is empty"),
-        (LINES, b" \n\t\r\n", "holds no documents but blank ones"),
-        (Lines, b"A.\nB.\n \r\n", "line 3: empty line, but every line must hold one sentence"),
+        (LINES, b" \n\t\r\n", "contains only blank documents"),
+        (Lines, b"A.\nB.\n \r\n", "line 3: empty line, but every line must contain one sentence"),
         (Lines, b"A.\n\xff\n", "line 2: not valid UTF-8"),
-        (Lines, b"\xef\xbb\xbf", "is empty: it must hold one sentence a line"),
+        (Lines, b"\xef\xbb\xbf", "is empty: it must contain one sentence per line"),
         (Table, b"text,label\n", "has a header and no rows"),
         (Table, b"a,b\n1,2\n3\n", "line 3: 1 column, but column 2 is needed; if quotation marks"),
         (Trees, b"1\tGo\t_", "line 1: 3 columns instead of 10"),
-        (Trees, b"# nothing", "holds no examples"),
+        (Trees, b"# nothing", "contains no examples"),
     ] {
         let refusal = read_as("a", content, |path| reader.read(path)).unwrap_err();
         assert!(refusal.starts_with("`a`") && refusal.contains(expected), "{reader:?}: {refusal}");
@@ -121,13 +121,13 @@ fn files_at_fault_are_refused_by_name_and_line() {
 fn sentences_that_are_no_tree_are_refused() {
     let word = |[id, form, head]: &[&str; 3]| format!("{id}\t{form}\t_\t_\t_\t_\t{head}\tdep\t_\t_\n");
     for (root, others, expected) in [
-        ("0", &[["3", "on", "1"]][..], "line 2: word `3` stands where number 2 with its form is due"),
-        ("0", &[["2", "", "1"]], "line 2: word `2` stands where number 2 with its form is due"),
+        ("0", &[["3", "on", "1"]][..], "line 2: found word `3`, expected word 2 with its form"),
+        ("0", &[["2", "", "1"]], "line 2: found word `2`, expected word 2 with its form"),
         ("0", &[["2", "on", "3"]], "line 2: head 3 is not among the 2 words"),
-        ("0", &[["2", "on", "_"]], "line 2: head `_` is no number of a word"),
+        ("0", &[["2", "on", "_"]], "line 2: head `_` is neither the number of a word"),
         ("0", &[["2", "on", "0"]], "line 1: the sentence has 2 roots"),
         ("1", &[], "line 1: the sentence has 0 roots"),
-        ("0", &[["2", "a", "3"], ["3", "b", "2"]], "line 2: the heads from this word on go round"),
+        ("0", &[["2", "a", "3"], ["3", "b", "2"]], "line 2: the heads from this word on form a cycle"),
         ("0", &[["2-4", "ab", "_"], ["2", "a", "1"]], "line 2: the token ends with word 4"),
         ("0", &[["3-4", "ab", "_"]], "line 2: `3-4` is not the range of a token"),
     ] {
@@ -139,17 +139,17 @@ fn sentences_that_are_no_tree_are_refused() {
 
 #[test]
 fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() {
-    let by_number = "without a header a column is given by its number, counted from 1, but `a` is a name";
+    let by_number = "without a header, columns are numbers, counted from 1, but `a` is a name";
     let share = "but must be two numbers from 0 to 1, the smaller one first";
     for (reader, expected) in [
         (Labelled("kind = 'tsv'\ntext = 1\nlabel = 0"), "there is no column 0"),
         (Labelled("kind = 'csv'\nheader = false\ntext = 1\nlabel = 'a'"), by_number),
-        (Labelled("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"), "but column 2 is asked for"),
+        (Labelled("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"), "but column 2 is given"),
         (Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'\nheader = true"), "are for `tsv` and `csv`"),
         (Choices("kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }"), "a lone `{`"),
         (Choices("kind = 'csv'\nheader = false\nchoices = ['a', 'b']\nanswer = { always = 1 }"), by_number),
         (Choices("kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }"), "a table has no lists"),
-        (Choices("kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }"), "names 1 of the at least 2"),
+        (Choices("kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }"), "at least 2 fields, found 1"),
         (Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { always = 3 }"), "must be from 1 to 2"),
         (Choices("kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }"), "choices are counted from 1"),
         (
@@ -158,29 +158,29 @@ fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() 
         ),
         (
             Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { file = '../x', first = 0 }"),
-            "`../x` is no name of a file",
+            "`../x` is not the name of a file",
         ),
         (Pairs([0, 2]), "there is no column 0"),
         (Pairs([2, 2]), "source and target are both column 2"),
         (Documents("kind = 'csv'"), "`text` must name the column or field"),
         (Documents("kind = 'lines'\ntext = 1"), "`text` is for tables and `jsonl`"),
         (Documents("kind = 'text'\nheader = true"), "`header` and `quoting` are for tables"),
-        (Documents("kind = 'jsonl'\ntext = 1"), "but column 1 is asked for"),
+        (Documents("kind = 'jsonl'\ntext = 1"), "but column 1 is given"),
         (Documents("kind = 'lines'\nsample = { count = 0, seed = 1 }"), "must have a count of at least 1"),
-        (Documents("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]"), "`share` counts characters of a text"),
+        (Documents("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]"), "`share` is for plain text"),
         (Documents("kind = 'text'\nshare = [0.5, 0.5]"), share),
         (Documents("kind = 'text'\nshare = [-0.1, 0.5]"), share),
         (Documents("kind = 'text'\nshare = [0.0, 1.1]"), share),
         (Documents("kind = 'text'\nshare = [nan, 1.0]"), share),
         (Documents("kind = 'text'\nshare = [0.0, nan]"), share),
-        (Documents("kind = 'lines'\ninside = 'a'"), "`inside` is for archives, but `a` is no .zip"),
+        (Documents("kind = 'lines'\ninside = 'a'"), "`inside` is for archives, but `a` is not a .zip file"),
     ] {
         let error = read_as("a", "a", |path| reader.read(path)).unwrap_err();
         let reason = error.strip_prefix("the description of a data set's format is wrong: ");
         assert!(reason.is_some_and(|reason| reason.contains(expected)), "{reader:?}: {error}");
     }
     let refused = toml::from_str::<labelled::Format>("kind = 'tsv'\ntext = -1\nlabel = 1").unwrap_err();
-    assert_eq!(refused.message(), "a column is a name or a number, counted from 1");
+    assert_eq!(refused.message(), "a column must be a name or a number, counted from 1");
 }
 
 /// Readers, each with a file that it accepts.
@@ -278,7 +278,7 @@ fn folders_of_tokenizers_at_fault_are_refused() {
         format!(r#"{{"added_tokens_decoder": {{"{id}": {{"content": "{content}"}}}}}}"#)
     };
     let copy = "`tokenizer.json`, or else `vocab.json` and `merges.txt`: copy";
-    let convert = "it holds `vocab.json`, but no `tokenizer.json`: make one with python";
+    let convert = "it contains `vocab.json`, but no `tokenizer.json`: make one with python";
     let shared_id = r#"{"</s>": 0, "<unk>": 1, "a": 7, "b": 7, "<pad>": 9}"#;
     let (settings, target) = ("tokenizer_config.json", "vocab-tgt.json");
     let exchanged = Fsmt.with(target, "\"</s>\": 2", "\"</s>\": 3").replace("\"<unk>\": 3", "\"<unk>\": 2");
@@ -303,11 +303,11 @@ fn folders_of_tokenizers_at_fault_are_refused() {
         (llama2, settings, r#"{"eos_token": "<end>"}"#, "it lacks `<end>`"),
         (Fsmt, "merges.txt", "#version: 0.2\na b\na\u{1b}\n", r"line 3: `a\u{1b}` is not two"),
         (Fsmt, target, &exchanged, "must give `</s>` the same id"),
-        (Fsmt, target, &Fsmt.with(target, ": 0,", ": 0,\n\"no piece\": 0,"), "must have an id of its own"),
+        (Fsmt, target, &Fsmt.with(target, ": 0,", ": 0,\n\"no piece\": 0,"), "must have a unique id"),
         (Fsmt, settings, "{}", "missing field `langs`"),
-        (Marian, "source.spm", "torn", "no tokeniser can be read from `source.spm`: "),
+        (Marian, "source.spm", "torn", "no tokenizer can be read from `source.spm`: "),
         (Marian, "vocab.json", r#"{"<unk>": 1, "<pad>": 9}"#, "`vocab.json`: it lacks `</s>`"),
-        (Marian, "vocab.json", shared_id, "`vocab.json`: it must give each piece an id of its own"),
+        (Marian, "vocab.json", shared_id, "`vocab.json`: each piece must have a unique id"),
         (Marian, settings, r#"{"separate_vocabs": true}"#, "`vocab.json` and `target_vocab.json`: copy"),
     ] {
         let folder = copied(&tokens.fixture(), &[(file, text)]);

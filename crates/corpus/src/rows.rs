@@ -94,7 +94,7 @@ impl BadRows {
 
 /// A column of a table, or a field of JSON objects.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(untagged, expecting = "a column is a name or a number, counted from 1")]
+#[serde(untagged, expecting = "a column must be a name or a number, counted from 1")]
 pub enum Column {
     /// By number, counted from 1.
     Number(usize),
@@ -152,12 +152,12 @@ impl Layout {
         }
         columns.find_map(|column| match column {
             Column::Number(_) if self.kind == RowKind::Jsonl => {
-                Some(format!("`jsonl` has named fields, but column {column} is asked for"))
+                Some(format!("fields of `jsonl` have names, but column {column} is given"))
             }
             Column::Number(0) => Some("there is no column 0: columns are counted from 1".to_owned()),
-            Column::Name(_) if self.is_table() && !self.has_header() => Some(format!(
-                "without a header a column is given by its number, counted from 1, but {column} is a name"
-            )),
+            Column::Name(_) if self.is_table() && !self.has_header() => {
+                Some(format!("without a header, columns are numbers, counted from 1, but {column} is a name"))
+            }
             _ => None,
         })
     }
@@ -182,7 +182,7 @@ impl Layout {
             }
             (Source::Text(text), RowKind::Jsonl) => Box::new(json::objects(text, path).into_iter()),
             (Source::Text(_), RowKind::Parquet | RowKind::Arrow) => {
-                return Err(Error::of(path, "it is neither Parquet nor Arrow, as its kind or its name says"));
+                return Err(Error::of(path, "it is not Parquet or Arrow, unlike its kind or file name"));
             }
         })
     }

@@ -50,6 +50,6 @@ pub fn check_rows(
     };
     let name = token(id).map(|token| format!(" `{}`", excerpt(&token))).unwrap_or_default();
     Err(Error::Invalid(format!(
-        "the token{name} has the id {id}, but the model has only {rows} embeddings: this text is not for it"
+        "the token{name} has the id {id}, but the model has only {rows} embeddings: the text does not fit it"
     )))
 }

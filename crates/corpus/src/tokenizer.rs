@@ -69,7 +69,7 @@ impl SubwordTokenizer {
     }
 
     fn to_json(&self) -> String {
-        self.inner.to_string(true).expect("a tokeniser is plain data")
+        self.inner.to_string(true).expect("a tokenizer is plain data")
     }
 
     /// Sets what `encode` needs; the error names what is missing.
@@ -151,7 +151,7 @@ pub(crate) fn check_size(asked: usize, least: usize) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "a vocabulary of {asked} is too small: its letters and special tokens alone take {least}"
+        "a vocabulary of {asked} is too small: its letters and special tokens alone need {least}"
     )))
 }
 
@@ -212,7 +212,7 @@ mod tests {
         // 256 bytes, 3 special tokens, and the merges "ab" and " ab".
         assert_eq!(SubwordTokenizer::train(["ab ab"].iter(), 1_000).unwrap().vocabulary_size(), 261);
         let error = SubwordTokenizer::train(["a"].iter(), 258).unwrap_err().to_string();
-        assert_eq!(error, "a vocabulary of 258 is too small: its letters and special tokens alone take 259");
+        assert_eq!(error, "a vocabulary of 258 is too small: its letters and special tokens alone need 259");
     }
 
     /// Also if the file sets truncation and padding.
@@ -247,14 +247,14 @@ mod tests {
         for (json, reason) in [
             (whole.replace(END, "<eos>"), "it lacks `</s>`"),
             (whole[..whole.len() / 2].to_owned(), "EOF while parsing"),
-            (with("/model/dropout", json!(0.1)), "its model leaves out merges at random: `dropout` is 0.1"),
+            (with("/model/dropout", json!(0.1)), "its model skips merges at random: `dropout` is 0.1"),
             (with("/model/type", json!("Unigram")), ""),
             (with("/decoder", json!({"type": "Fuse"})), ""),
             // The library slices merges at this byte length, even within a character, and panics.
             (with("/model/continuing_subword_prefix", json!("#".repeat(29))), "its parser fails: "),
         ] {
             let error = in_file(&json).unwrap_err();
-            assert!(error.starts_with("no tokeniser can be read from `tokenizer.json`: "), "{error}");
+            assert!(error.starts_with("no tokenizer can be read from `tokenizer.json`: "), "{error}");
             assert!(error.contains(reason), "{error}");
         }
     }

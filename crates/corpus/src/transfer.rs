@@ -22,9 +22,9 @@ const CONNECT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 const REDIRECTS: u32 = 10;
 /// Maximum bytes of a download: more than any file that this project reads.
-const MOST_BYTES: u64 = 64 << 30;
+const MAX_BYTES: u64 = 64 << 30;
 /// Maximum bytes of an answer held in memory.
-const MOST_TEXT: u64 = 32 << 20;
+const MAX_TEXT: u64 = 32 << 20;
 
 /// Why a file could not be downloaded.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Client {
         if !answer.status().is_success() {
             return Err(Fault::Status(answer.status().as_u16()));
         }
-        let body = answer.body_mut().with_config().limit(MOST_TEXT);
+        let body = answer.body_mut().with_config().limit(MAX_TEXT);
         body.read_to_string().map_err(|error| Fault::answer(&error))
     }
 
@@ -98,7 +98,7 @@ impl Client {
         let done = match answer.status().as_u16() {
             206 if start > 0 && starts_at(&answer, start) => start,
             200 => 0, // the server or a proxy does not support ranges and sends the whole file
-            206 => return Err(Fault::Answer("the server sent another part than asked for".to_owned())),
+            206 => return Err(Fault::Answer("the server sent a part that was not requested".to_owned())),
             status => return Err(Fault::Status(status)),
         };
         check_encoding(&answer, address)?;
@@ -113,7 +113,7 @@ impl Client {
 
     fn ask(&self, address: &str, start: u64) -> Result<Response<Body>, Fault> {
         if !["http://", "https://"].iter().any(|scheme| address.starts_with(scheme)) {
-            return Err(Fault::Answer(format!("`{}` is no address of http or https", excerpt(address))));
+            return Err(Fault::Answer(format!("`{}` is not an http or https address", excerpt(address))));
         }
         // Refuses redirects from https to http.
         let mut request = self.agent.get(address).config().https_only(address.starts_with("https:")).build();
@@ -152,7 +152,7 @@ struct Incoming<'a> {
 
 impl Incoming<'_> {
     fn receive(mut self, answer: Response<Body>, progress: Progress) -> Result<(), Fault> {
-        let most = self.total.unwrap_or(MOST_BYTES);
+        let most = self.total.unwrap_or(MAX_BYTES);
         let mut body = answer.into_body().into_reader();
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -161,7 +161,7 @@ impl Incoming<'_> {
                 break;
             }
             if count as u64 > most - self.done {
-                return Err(Fault::Answer(format!("more than the {most} bytes that it should have")));
+                return Err(Fault::Answer(format!("more than the expected {most} bytes")));
             }
             let written = self.file.write_all(&buffer[..count]);
             written.map_err(|source| local(self.part, source))?;
@@ -176,7 +176,7 @@ impl Incoming<'_> {
 
     fn broke_off(&self, reason: &dyn Display) -> Fault {
         let reason = excerpt(&reason.to_string());
-        Fault::Answer(format!("broke off after {} bytes ({reason}), fetch again to go on", self.done))
+        Fault::Answer(format!("broke off after {} bytes ({reason}), fetch again to resume", self.done))
     }
 }
 
@@ -195,7 +195,7 @@ fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
         None | Some("" | "identity") => Ok(()),
         Some("gzip" | "x-gzip") if address.ends_with(".gz") => Ok(()),
         Some(encoding) => {
-            Err(Fault::Answer(format!("the server sent it as `{}`, though asked not to", excerpt(encoding))))
+            Err(Fault::Answer(format!("the server encoded it unasked as `{}`", excerpt(encoding))))
         }
     }
 }
@@ -206,9 +206,9 @@ fn total(answer: &Response<Body>, done: u64, size: Option<u64>) -> Result<Option
     let of_range = field(answer, CONTENT_RANGE).filter(|_| answer.status() == 206);
     let said = of_range.and_then(|range| range.rsplit_once('/')?.1.parse().ok()).or(length);
     let reason = match (said, size) {
-        (Some(said), _) if said > MOST_BYTES => format!("{said} bytes are more than {MOST_BYTES}"),
+        (Some(said), _) if said > MAX_BYTES => format!("{said} bytes exceed the limit of {MAX_BYTES}"),
         (Some(said), Some(size)) if said != size => {
-            format!("the server sends {said} bytes, but should send {size}")
+            format!("the server sends {said} bytes, expected {size}")
         }
         _ => return Ok(size.or(said)),
     };

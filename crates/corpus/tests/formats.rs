@@ -115,7 +115,7 @@ fn binary_tables_at_fault_are_refused_in_one_line() {
         ("hub.parquet", "kind = 'conll'\ntext = 1\nlabel = 2", "it is a table in Parquet or Arrow, not text"),
         ("pandas.parquet", "kind = 'parquet'\ntext = 'text'\nlabel = 'gap'", "row 1: field `gap` is missing"),
         ("splits", text, "a folder of several splits"),
-        ("rows.jsonl.zst", text, "neither Parquet nor Arrow, as its kind or its name says"),
+        ("rows.jsonl.zst", text, "it is not Parquet or Arrow, unlike its kind or file name"),
     ] {
         let refusal = labelled(&fixture(name), format).unwrap_err();
         assert!(refusal.contains(expected), "{name}: {refusal}");
@@ -153,7 +153,7 @@ fn files_are_known_by_their_first_bytes() {
     assert_eq!(labelled(&path, format).unwrap().len(), 5, "zstd without its ending");
     for (name, bytes, expected) in [
         ("a.xlsx", &b"PK\x03\x04..."[..], "an Excel workbook: python3 -c \"import pandas"),
-        ("a.csv", b"PK\x03\x04...", "a zip archive, whose name must end in .zip"),
+        ("a.csv", b"PK\x03\x04...", "a zip archive: its name must end in .zip"),
         (
             "a.jsonl",
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
@@ -161,7 +161,7 @@ fn files_are_known_by_their_first_bytes() {
         ),
         ("a.jsonl.zst", b"{}", "cannot read `a.jsonl.zst`"),
         ("b.jsonl", b"\x28\xb5\x2f\xfd\x24", "cannot read `b.jsonl`"),
-        ("c.jsonl", b"PAR1", "it is not a whole Parquet or Arrow file"),
+        ("c.jsonl", b"PAR1", "it is not a complete Parquet or Arrow file"),
     ] {
         let path = folder.path().join(name);
         fs::write(&path, bytes).unwrap();
@@ -206,7 +206,7 @@ fn json_is_read_as_python_writes_it() {
             "line 7: not valid JSON (EOF while parsing a string at column 9)",
         ),
         ("{'t': 'a', 'l': 0}", "line 1: a dictionary as Python prints it, not JSON"),
-        ("[]", "holds no examples"),
+        ("[]", "contains no examples"),
     ] {
         let refusal = read(text, "l").unwrap_err();
         assert!(refusal.contains(expected), "{refusal}");
@@ -265,7 +265,7 @@ fn test_sets_of_wmt_give_segments_references_and_documents() {
         (&source, &torn, &[], "`torn.sgm`: it ends within a segment"),
         (&source, &source, &[], "`src.sgm`: it has no references"),
         (&target, &target, &[], "`ref.sgm`: it has no source segments"),
-        (&xml, &xml, &["C"], "`wmt.xml`: no translator `C`: there are `A`, `B`"),
+        (&xml, &xml, &["C"], "`wmt.xml`: no translator `C`, only `A`, `B`"),
     ] {
         let refusal = read(source, &[target], translators).unwrap_err();
         assert!(refusal.contains(expected), "{refusal}");

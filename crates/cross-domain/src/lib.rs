@@ -44,17 +44,17 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard(
-        "what is measured here are two sweeps of ablate-one: shard these, merge them, and compare them then",
+        "this command compares two sweeps of ablate-one: run and merge these in shards, then compare them",
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
     let first = description.split(args.shared.split.as_deref(), &machine)?;
     let against = args.against.as_deref().or(description.shifted_split());
-    let against = against.context("which split to compare with? name it by --against")?;
+    let against = against.context("no split to compare with: name one with --against")?;
     let second = description.split(Some(against), &machine)?;
     if first == second {
-        bail!("split `{first}` is given twice: the second must be another");
+        bail!("split `{first}` is given twice: --against must name another split");
     }
     let layout = description.layout(&machine)?;
     let ablation = args.masking.ablation.build(args.shared.seed(), &description, &machine)?;
@@ -69,7 +69,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if metrics[0] != metrics[1] {
         let names = metrics.map(stats::Metric::name);
         bail!(
-            "split `{first}` is scored by {}, `{second}` by {}: they cannot be compared",
+            "split `{first}` is scored by {} and `{second}` by {}: different metrics cannot be compared",
             names[0],
             names[1]
         );

@@ -75,7 +75,7 @@ fn two_different_splits_are_needed() {
     let folder = with_model(TRANSLATOR);
     refuses(command(folder.path()).args(["--against", "test"]), "split `test` is given twice");
     let reviews = with_model(CLASSIFIER);
-    refuses(&mut command(reviews.path()), "which split to compare with?");
+    refuses(&mut command(reviews.path()), "no split to compare with");
     let shifted = CLASSIFIER.replace("test = \"test\"", "test = \"test\"\nshifted = \"dev\"");
     fs::write(reviews.path().join("tiny.toml"), shifted).unwrap();
     command(reviews.path()).assert().success().stdout("results/tiny/cross-domain-test-dev.csv\n");

@@ -8,7 +8,7 @@ use crate::{Error, parent, partial, rename};
 const NOT_REGULAR: &str = "not a regular file";
 /// What git writes in place of a large file if git-lfs is not installed, and the error about it.
 const POINTER: [&str; 2] =
-    ["version https://git-lfs", "a Git LFS pointer in the place of the file: `git lfs pull` brings it"];
+    ["version https://git-lfs", "a Git LFS pointer instead of the file: `git lfs pull` downloads it"];
 
 /// Opens a file for reading. Refuses pipes and devices, which may never end, and Git LFS pointers.
 pub fn open_regular(path: &Path) -> io::Result<File> {

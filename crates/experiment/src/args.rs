@@ -81,7 +81,7 @@ pub struct SubjectArgs {
     #[arg(value_name = "SETUP")]
     pub subject: PathBuf,
 
-    /// Run to measure, of those that `replicates` in [training] asks for, or `all` [default: 1]
+    /// Run to measure, from 1 to `replicates` in [training], or `all` [default: 1]
     #[arg(long, value_name = "N", value_parser = replicate)]
     pub replicate: Option<Replicate>,
 }
@@ -210,7 +210,7 @@ impl SharedArgs {
         {
             path = signature.identity.own_path(&path);
             words::say!(
-                "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
+                "`{}` is from another run ({differences}): this run writes to `{}`; --again would replace the other",
                 taken.display(),
                 path.display()
             );
@@ -219,10 +219,10 @@ impl SharedArgs {
         let writer = RowWriter::open(&path, signature, self.again)?;
         if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
             words::say!(
-                "`{}`: {} rows are there and fit{} (--again computes them anew)",
+                "`{}`: {} rows exist already and match{} (--again computes them again)",
                 path.display(),
                 writer.rows().len(),
-                if writer.continues() { ", and this run goes on with the unfinished one" } else { "" }
+                if writer.continues() { ", and this run resumes the unfinished one" } else { "" }
             );
         }
         Ok(OpenRows { path, writer })

@@ -83,7 +83,7 @@ impl Export {
     ) -> Result<(), Error> {
         if matches!((source.canonicalize(), self.folder.canonicalize()), (Ok(from), Ok(to)) if from == to) {
             return Err(Error::input(format!(
-                "`{}` is where the model comes from: choose another folder",
+                "`{}` is the folder that the model was read from: choose another folder",
                 self.folder.display()
             )));
         }
@@ -117,7 +117,7 @@ impl Export {
             let entry = entry.map_err(fault)?;
             if entry.file_type().map_err(fault)?.is_dir() {
                 return Err(Error::input(format!(
-                    "`{}` is in the way of an export: choose another folder, or move it away",
+                    "`{}` is a folder in the folder of the export: choose another folder, or move it away",
                     entry.path().display()
                 )));
             }
@@ -131,7 +131,7 @@ impl Export {
 
 fn exists(folder: &Path) -> Error {
     Error::input(format!(
-        "`{}` is there already: choose another folder, or replace it with --replace",
+        "`{}` exists already: choose another folder, or replace it with --replace",
         folder.display()
     ))
 }
@@ -255,7 +255,7 @@ mod tests {
             fs::write(target.join(name), text).unwrap();
         }
         let message = Export::new(&target, false).unwrap_err().to_string();
-        assert!(message.contains("pruned` is there already") && message.contains("--replace"), "{message}");
+        assert!(message.contains("pruned` exists already") && message.contains("--replace"), "{message}");
         let export = Export::new(&target, true).unwrap();
         let read = |name: &str| fs::read_to_string(target.join(name)).unwrap();
         assert!(export.fill(&source, failing).is_err());
@@ -270,9 +270,9 @@ mod tests {
         // neither the model nor folders are replaced
         let refusal =
             |target| Export::new(target, true).unwrap().fill(&source, save).unwrap_err().to_string();
-        assert!(refusal(&source).contains("where the model comes from"));
+        assert!(refusal(&source).contains("the folder that the model was read from"));
         fs::create_dir(target.join("drafts")).unwrap();
-        assert!(refusal(&target).contains("pruned/drafts` is in the way of an export"));
+        assert!(refusal(&target).contains("pruned/drafts` is a folder in the folder of the export"));
         assert!(target.join("drafts").is_dir());
     }
 }

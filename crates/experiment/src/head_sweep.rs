@@ -116,8 +116,8 @@ impl HeadSweep {
         };
         found.filter(has_all).ok_or_else(|| {
             Error::input(format!(
-                "`{}` does not have all rows yet: a shard takes them as they are, so measure them first, in shards and \
-                 merged or at once",
+                "`{}` lacks rows, and a shard does not measure them: measure them first, either at once or in shards \
+                 joined by merge",
                 path.display()
             ))
         })

@@ -94,8 +94,8 @@ impl MaskingArgs {
         let ablation = self.ablation.build(shared.seed(), description, machine)?;
         if matches!(&ablation, Ablation::Resample { of, .. } if of.split == split) {
             return Err(Error::input(format!(
-                "--ablation resample would read contexts in the split that is scored, `{split}`, where a text may stand for itself: \
-                 name another by --reference-on"
+                "--ablation resample would take head outputs from the scored split, `{split}`, where a text may replace itself: \
+                 name another split with --reference-on"
             )));
         }
         let mut scored = shared.scored(split, self.rescale);

@@ -219,8 +219,8 @@ fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64
 pub struct Ingredient {
     /// SHA-256 of its segments.
     pub sha256: String,
-    /// Arguments in which its reading differs from the scored split; names begin with the role.
-    pub reading: Vec<(String, Value)>,
+    /// Arguments of its model and data that differ from those of the scored split; names begin with the role.
+    pub arguments: Vec<(String, Value)>,
 }
 
 impl Ingredient {
@@ -236,7 +236,7 @@ impl Ingredient {
         let differs =
             |(name, value): &(String, Value)| !is_told(name) && identity.arguments.get(name) != Some(value);
         let named = |(name, value)| (format!("{role}: {name}"), value);
-        Ok(Self { sha256, reading: arguments.into_iter().filter(differs).map(named).collect() })
+        Ok(Self { sha256, arguments: arguments.into_iter().filter(differs).map(named).collect() })
     }
 
     /// Adds an ingredient to the identity of an experiment.
@@ -246,9 +246,9 @@ impl Ingredient {
         role: &str,
         identity: &mut Identity,
     ) -> Result<(), Error> {
-        let Self { sha256, reading } = Self::of(subject, scored, role, identity)?;
+        let Self { sha256, arguments } = Self::of(subject, scored, role, identity)?;
         identity.data.insert(format!("{role}: {}", scored.split), sha256);
-        identity.arguments.extend(reading);
+        identity.arguments.extend(arguments);
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ impl StepArgs {
         }
         if !keep_at_least.is_multiple_of(units.unit_in_layer()) {
             return Err(Error::input(format!(
-                "--keep-at-least {keep_at_least} is no number of whole groups of {} heads",
+                "--keep-at-least {keep_at_least} is not a multiple of {}, the number of heads per group",
                 units.unit()
             )));
         }

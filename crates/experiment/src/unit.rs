@@ -58,7 +58,7 @@ impl MaskingUnits {
                 shares_layers: false,
             }),
             _ => Err(Error::input(format!(
-                "--unit group and --uniform need groups of one size throughout the model, and {removed} heads of this one \
+                "--unit group and --uniform need groups of equal size throughout the model, but {removed} heads of this model \
                  have been removed"
             ))),
         }
@@ -172,6 +172,6 @@ mod tests {
         let layout = layout().without(&"self:1:1".parse().unwrap()).unwrap();
         assert!(MaskingUnits::of(&layout, Unit::Head, false).is_ok());
         let refusal = MaskingUnits::of(&layout, Unit::Group, false).unwrap_err().to_string();
-        assert!(refusal.contains("1 heads of this one have been removed"), "{refusal}");
+        assert!(refusal.contains("1 heads of this model have been removed"), "{refusal}");
     }
 }

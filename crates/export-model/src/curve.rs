@@ -28,22 +28,22 @@ impl MeasuredCurve {
         let place = path.display();
         let signature = Signature::read(&Signature::path_beside(path))?.with_context(|| {
             let such = neighbour(path).map_or(String::new(), |found| format!(", such as {}", found.display()));
-            format!("there is no `{place}`: measure a curve by iterative-prune or joint-search, or name a file by --from{such}")
+            format!("`{place}` does not exist: measure a curve with iterative-prune or joint-search, or name a file with --from{such}")
         })?;
         let identity = &signature.identity;
         ensure!(
             [ITERATIVE_PRUNE.name, JOINT_SEARCH.name].contains(&identity.experiment.as_str()),
-            "`{place}` is of {}: a model is written from results of iterative-prune or joint-search",
+            "`{place}` is from {}: expected results of iterative-prune or joint-search",
             identity.experiment
         );
         ensure!(
             identity.precision == "f32",
-            "`{place}` is in {}: models are written in f32",
+            "`{place}` was measured in {}: models are written in f32",
             identity.precision
         );
         ensure!(
             identity.arguments.get("rescale") != Some(&true.into()),
-            "`{place}` is with --rescale, which scores another model than can be written"
+            "`{place}` was measured with --rescale, which cannot be written into a model"
         );
         let rows: Vec<CurveRow> = read_signed(path, Some(&signature))?;
         let mut names: Vec<String> =
@@ -55,7 +55,7 @@ impl MeasuredCurve {
         let steps: Vec<CurveRow> = rows.into_iter().filter(is_of).collect();
         ensure!(
             !steps.is_empty(),
-            "`{place}` has no curve `{name}`: --curve names one, {}",
+            "`{place}` has no curve `{name}`: --curve must be one of {}",
             names.join(", ")
         );
         Ok(Self { path: path.to_owned(), signature, steps })
@@ -69,7 +69,7 @@ impl MeasuredCurve {
         let place = self.path.display();
         let ablation = Ablation::of(&self.signature.identity);
         let ablation =
-            ablation.with_context(|| format!("`{place}` was measured under an unknown kind of ablation"))?;
+            ablation.with_context(|| format!("`{place}` was measured with an unknown kind of ablation"))?;
         match &ablation {
             Ablation::Zero if is_folded => {
                 bail!(
@@ -77,10 +77,10 @@ impl MeasuredCurve {
                 )
             }
             Ablation::Mean(_) if !is_folded => {
-                bail!("`{place}` was measured under mean ablation: --fold writes that model")
+                bail!("`{place}` was measured with mean ablation: --fold writes that model")
             }
             Ablation::Resample { .. } => {
-                bail!("`{place}` was measured under resample ablation, which is in no model")
+                bail!("`{place}` was measured with resample ablation, which cannot be written into a model")
             }
             _ => Ok(ablation),
         }
@@ -101,13 +101,13 @@ impl MeasuredCurve {
         };
         let some: Vec<String> =
             self.steps.iter().filter(can_go).filter(is_found).map(|step| share(step).to_string()).collect();
-        let why = if count == heads { "not all heads can go" } else { "no step masks as many" };
+        let why = if count == heads { "not all heads can be removed" } else { "no step masks this number" };
         ensure!(
             !some.is_empty(),
-            "{count} of {of} heads ({percent} %): {why}, and no other share has a step; measure a curve with a smaller \
+            "{count} of {of} heads ({percent}%): {why}, and no other share has a step; measure a curve with a smaller \
              --step-percent"
         );
-        bail!("{count} of {of} heads ({percent} %): {why}; --percent can be {}", some.join(", "))
+        bail!("{count} of {of} heads ({percent}%): {why}; --percent can be {}", some.join(", "))
     }
 
     /// Returns the last dispensable step: from the first step to this one, the 95% interval of the loss is below the margin, in percent of
@@ -120,18 +120,18 @@ impl MeasuredCurve {
         let estimated_on = identity.arguments.get("estimate_on").and_then(|split| split.as_str());
         ensure!(
             !self.steps[0].order.is_made_on(Some(&identity.split), estimated_on),
-            "the order is made on the split that is scored, where its shares look greater than they are: give --percent, or \
-             measure a curve whose order is made on another split"
+            "the heads were ranked on the scored split, where too many look dispensable: give --percent, or \
+             measure a curve whose heads are ranked on another split"
         );
         ensure!(
             self.steps.iter().any(|step| step.delta_low.is_some()),
-            "no step of `{}` has an interval, so that no heads can be shown to be dispensable: give --percent, or test it by retest",
+            "no step of `{}` has an interval, so no heads can be shown to be dispensable: give --percent, or test it with retest",
             self.path.display()
         );
         let rule = Rule::Dispensable { margin_percent: margin.unwrap_or_else(|| self.margin_percent()) };
         let found = rule.last_accepted(self.steps.iter().filter(|step| step.masked < heads));
         found.filter(|step| step.masked > 0).context(
-            "no heads are shown to be dispensable: nothing is exported; --margin allows larger losses, --percent overrules",
+            "no heads are shown to be dispensable: nothing is exported; --margin allows larger losses, --percent overrides the test",
         )
     }
 
@@ -146,7 +146,7 @@ impl MeasuredCurve {
         let (now, place) = (subject.identity(&measured.experiment, &scored)?, self.path.display());
         ensure!(
             now.weights == measured.weights,
-            "`{place}` is of another model than `{}` now: measure it again with --again",
+            "`{place}` was measured with another model than is now in `{}`: measure it again with --again",
             subject.folder().display()
         );
         let of_reference = |(name, _): &(&String, &String)| name.starts_with("reference: ");
@@ -221,8 +221,8 @@ mod tests {
         assert_eq!(thirds.step_at(50, 6).unwrap().masked, 3);
         assert_eq!(thirds.step_at(0, 6).unwrap().masked, 0);
         let refusal = thirds.step_at(100, 6).unwrap_err().to_string();
-        assert!(refusal.contains("not all heads can go; --percent can be 50"), "{refusal}");
+        assert!(refusal.contains("not all heads can be removed; --percent can be 50"), "{refusal}");
         let refusal = curve(24, &[0, 24]).step_at(50, 24).unwrap_err().to_string();
-        assert!(refusal.contains("no step masks as many, and no other share has a step"), "{refusal}");
+        assert!(refusal.contains("no step masks this number, and no other share has a step"), "{refusal}");
     }
 }

@@ -49,7 +49,7 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     curve: Option<String>,
 
-    /// Share of the curve's heads to remove, in percent, at which it has a step; 0 writes the model with all its heads [default: the
+    /// Share of the curve's heads to remove, in percent; must be a step of the curve, or 0 to write the model with all its heads [default: the
     /// largest whose heads are dispensable]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
     percent: Option<u64>,
@@ -163,7 +163,7 @@ fn check_free(file: &Path, may_replace: bool) -> anyhow::Result<()> {
     let shown = file.display();
     ensure!(
         may_replace || !file.exists(),
-        "`{shown}` is there already: choose another file, or replace it with --replace"
+        "`{shown}` exists already: choose another file, or replace it with --replace"
     );
     Ok(durable::check_writable(file)?)
 }
@@ -201,11 +201,13 @@ fn for_transformers(folder: &Path) -> String {
     let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();
     match config.get("auto_map").and_then(|map| map.as_object()?.keys().next()) {
-        Some(auto) => format!("transformers: {auto}.from_pretrained({folder:?}, trust_remote_code=True), or after `import headcount`"),
+        Some(auto) => format!(
+            "transformers: {auto}.from_pretrained({folder:?}, trust_remote_code=True), or after `import headcount`"
+        ),
         None if config.contains_key("pruned_heads") => {
-            "transformers 4 loads it, but 5 knows no models of this family with heads cut out: --form zeros writes what it loads"
+            "transformers 4 loads it, but transformers 5 loads models of this family only with --form zeros"
                 .to_owned()
         }
-        None => "transformers knows no models of this family with heads cut out: --form zeros writes what it loads".to_owned(),
+        None => "transformers loads models of this family only with --form zeros".to_owned(),
     }
 }

@@ -19,7 +19,7 @@ pub fn write(folder: &Path) -> Result<()> {
     command.args(["-c", SCRIPT]).arg(folder).stdout(Stdio::null());
     let output = command
         .output()
-        .with_context(|| format!("cannot run `{}` (PYTHON can name another Python)", python.display()))?;
+        .with_context(|| format!("cannot run `{}` (set PYTHON to use another Python)", python.display()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let fault = said.lines().last().unwrap_or("Python was stopped").trim_start_matches("error: ");

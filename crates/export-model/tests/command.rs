@@ -8,7 +8,9 @@ use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
 use records::{CurveRow, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, rows, score_of_export, with_model};
+use test_support::{
+    CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, program, rows, score_of_export, with_model,
+};
 
 const CURVE: [&str; 6] = ["--resamples", "99", "--estimate-limit", "40", "--step-percent", "10"];
 
@@ -72,13 +74,12 @@ fn an_exported_model_scores_as_its_row() {
         let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
         assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
 
-        let mut prune = Command::cargo_bin("iterative-prune").unwrap();
-        let arguments = ["--quiet", "--step-percent", "50", "--resamples", "0"];
-        prune.current_dir(folder.path()).arg("cut.toml").args(arguments).assert().success();
-        let mut again = Command::cargo_bin("export-model").unwrap();
-        again.current_dir(folder.path()).args(["cut.toml", "dense", "--form", "zeros", "--percent", "50"]);
+        let arguments = ["cut.toml", "--quiet", "--step-percent", "50", "--resamples", "0"];
+        program("iterative-prune", folder.path()).args(arguments).assert().success();
+        let mut again = program("export-model", folder.path());
+        again.args(["cut.toml", "dense", "--form", "zeros", "--percent", "50"]);
         let message = test_support::refusal(&mut again);
-        assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
+        assert!(message.contains("has 3 heads removed from its weights"), "{message}");
     }
 }
 
@@ -99,7 +100,7 @@ fn an_export_without_removed_heads_scores_as_the_full_model() {
     assert!(message.contains("tokenizer.max_length is 17, but"), "{message}");
     fs::write(folder.path().join("tiny.toml"), CLASSIFIER).unwrap();
     let message = refusal(folder.path(), &["--percent", "50", "--export-gguf", "model.gguf"]);
-    assert!(message.contains("a model of type `bert` is not written as GGUF"), "{message}");
+    assert!(message.contains("model_type `bert` cannot be written as GGUF"), "{message}");
 }
 
 /// If Python cannot write the ONNX file, the folder is complete and one line explains the failure. An outdated file is removed.
@@ -108,7 +109,7 @@ fn an_onnx_file_is_written_beside_the_weights_or_a_line_says_why_not() {
     let folder = folder(CLASSIFIER, &["--step-percent", "50", "--order", "importance"]);
     let arguments = ["--form", "onnx", "--percent", "50"];
     let message = test_support::refusal(command(folder.path(), "cut", &arguments).env("PYTHON", "no-python"));
-    assert!(message.contains("`no-python` (PYTHON can name another Python)"), "{message}");
+    assert!(message.contains("`no-python` (set PYTHON to use another Python)"), "{message}");
     has_code(folder.path(), "cut", "AutoModelForSequenceClassification BertForSequenceClassification");
     let file = folder.path().join("cut/model.onnx");
     fs::write(&file, "of other heads").unwrap();
@@ -136,7 +137,7 @@ fn a_gguf_file_scores_as_the_row_of_its_heads() {
     assert_eq!(score_of_export(folder.path(), "back", LANGUAGE_MODEL), row.score);
 
     let size = fs::metadata(&file).unwrap().len();
-    assert!(refusal(folder.path(), &arguments).contains("`model.gguf` is there already"));
+    assert!(refusal(folder.path(), &arguments).contains("`model.gguf` exists already"));
     assert_eq!(fs::metadata(&file).unwrap().len(), size);
     command(folder.path(), "cut", &[&arguments[..], &["--replace"]].concat()).assert().success();
     assert!(fs::metadata(&file).unwrap().len() < size, "heads are cut out of the file too");
@@ -256,23 +257,23 @@ fn what_cannot_be_written_is_refused() {
     );
     refused(&[], "such as results/tiny/iterative-prune-first-1.csv");
     prune(folder.path(), &["--step-percent", "50", "--order", "fisher,entropy"]);
-    refused(&[], "has no curve `all/importance`: --curve names one, all/entropy, all/fisher");
+    refused(&[], "has no curve `all/importance`: --curve must be one of all/entropy, all/fisher");
     refused(&["--curve", "all/entropy", "--percent", "20"], "--percent can be 50");
     for (name, arguments, expected) in [
         ("bf16", &["--precision", "bf16"][..], "models are written in f32"),
-        ("rescaled", &["--rescale"], "is with --rescale"),
+        ("rescaled", &["--rescale"], "was measured with --rescale"),
         ("untested", &["--resamples", "0"], "has an interval"),
-        ("oracle", &["--order", "oracle"], "the order is made on the split that is scored"),
+        ("oracle", &["--order", "oracle"], "the heads were ranked on the scored split"),
     ] {
         let file = format!("{name}.csv");
         prune(folder.path(), &[&["--step-percent", "50", "--output", &file], arguments].concat());
         refused(&["--from", &file], expected);
     }
-    refused(&["--from", "results/tiny/ablate-one.csv"], "a model is written from results of iterative-prune");
+    refused(&["--from", "results/tiny/ablate-one.csv"], "expected results of iterative-prune");
     let weights = Path::new("results/tiny/iterative-prune.json");
     let mut other: Value = serde_json::from_slice(&fs::read(folder.path().join(weights)).unwrap()).unwrap();
     other["identity"]["weights"] = "0123".into();
     fs::write(folder.path().join(weights), other.to_string()).unwrap();
-    refused(&["--curve", "all/entropy", "--percent", "50"], "is of another model than");
+    refused(&["--curve", "all/entropy", "--percent", "50"], "was measured with another model than");
     assert!(!folder.path().join("refused").exists());
 }

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use assert_cmd::Command;
 use core_masking::classifier::ClassifierFamily;
 use core_masking::families::{CLASSIFIERS, LANGUAGE_MODELS, TRANSLATORS};
 use core_masking::{
@@ -191,9 +190,8 @@ fn check_subjects<'a>(families: impl Iterator<Item = &'a str>) {
     let folder = TempDir::new().unwrap();
     write_data(&folder.path().join("data"));
     let run = |program: &str, arguments: &[&str]| {
-        let mut command = Command::cargo_bin(program).unwrap();
-        command.current_dir(folder.path()).args(arguments);
-        command.env("HF_HOME", folder.path().join("hf")).env("HF_HUB_OFFLINE", "1");
+        let mut command = test_support::program(program, folder.path());
+        command.args(arguments).env("HF_HOME", folder.path().join("hf")).env("HF_HUB_OFFLINE", "1");
         let output = command.assert().success().get_output().stdout.clone();
         String::from_utf8(output).unwrap().lines().last().unwrap_or_default().to_owned()
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use records::{AblationRow, CurveRow};
-use test_support::{IMAGES, refusal, rows, score_of_export, with_model};
+use test_support::{IMAGES, program, refusal, rows, score_of_export, with_model};
 
 fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = test_support::command(program, folder);
@@ -46,15 +46,14 @@ fn an_image_is_classified_and_texts_are_asked_for_nowhere() {
     for program in ["look", "head-functions", "relevance"] {
         let arguments: &[&str] = if program == "look" { &["A text"] } else { &[] };
         let fault = refusal(&mut command(program, folder.path(), arguments));
-        assert!(fault.contains("images") || fault.contains("`vit` has others"), "{program}: {fault}");
+        assert!(fault.contains("images") || fault.contains("unlike `vit`"), "{program}: {fault}");
     }
 }
 
 #[test]
 fn init_describes_a_model_and_folders_of_images() {
     let folder = with_model(IMAGES);
-    let mut init = Command::cargo_bin("init").unwrap();
-    init.current_dir(folder.path()).args(["mine", "models/tiny", "stripes"]).assert().success();
+    program("init", folder.path()).args(["mine", "models/tiny", "stripes"]).assert().success();
     let setup = fs::read_to_string(folder.path().join("experiments/mine.toml")).unwrap();
     for part in [
         "ViTForImageClassification",
@@ -63,8 +62,7 @@ fn init_describes_a_model_and_folders_of_images() {
     ] {
         assert!(setup.contains(part), "{part}\n{setup}");
     }
-    let mut sweep = Command::cargo_bin("ablate-one").unwrap();
-    sweep.current_dir(folder.path()).args(["mine", "--quiet", "--resamples", "0"]).assert().success();
+    program("ablate-one", folder.path()).args(["mine", "--quiet", "--resamples", "0"]).assert().success();
 }
 
 #[test]
@@ -83,7 +81,7 @@ fn data_that_do_not_fit_the_model_are_refused_by_their_file() {
 
     let bytes = fs::read(&image).unwrap();
     fs::write(&image, &bytes[..bytes.len() / 2]).unwrap();
-    refuse("2001.png`: no complete PNG or JPEG image");
+    refuse("2001.png`: not a complete PNG or JPEG image");
     fs::write(&image, bytes).unwrap();
 
     fs::remove_file(folder.path().join("data/models/tiny/preprocessor_config.json")).unwrap();

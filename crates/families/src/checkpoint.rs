@@ -41,13 +41,13 @@ pub fn read_config<F, C>(
     if let Some(entry) = BY_LAYER.iter().find(|entry| json.get(**entry).is_some_and(|value| !value.is_null()))
     {
         let fault = format!(
-            "`{entry}` gives layers sizes of their own, which is not supported: all layers have the same heads, but for those in \
+            "`{entry}` sets sizes per layer, which is not supported: all layers must have equal heads, except for those in \
              `pruned_heads`"
         );
         return Err(Error::file(path, fault));
     }
     if json.contains_key("vision_config") {
-        let fault = "it reads pictures (`vision_config`), and text alone is supported: save its language model separately";
+        let fault = "it is a vision-language model (`vision_config`), but only text is supported: save its language model separately";
         return Err(Error::file(path, fault.to_owned()));
     }
     let found = json.get("model_type").and_then(Value::as_str);
@@ -68,9 +68,9 @@ pub fn read_config<F, C>(
             let all =
                 families.iter().map(|own| (names(own)[0], read_as(own).ok().map(|own| inventory(&own))));
             let nearest = nearest(path, all).unwrap_or_default();
-            format!("model_type is `{}`, but it must be {known} here{nearest}", excerpt(found))
+            format!("model_type is `{}`, expected {known}{nearest}", excerpt(found))
         }
-        None => format!("add the line \"model_type\": \"...\", which it lacks, with {known}"),
+        None => format!("it lacks model_type: add the line \"model_type\": \"...\" with {known}"),
     };
     Err(Error::file(path, fault))
 }
@@ -83,7 +83,7 @@ fn nearest(path: &Path, families: impl Iterator<Item = (&'static str, Option<Inv
         let is_missing = |(name, shape): &(&String, &Vec<i64>)| file.shape(name).as_ref() != Some(*shape);
         let missing: Vec<String> = known.iter().filter(is_missing).map(|(name, _)| name.clone()).collect();
         let others: Vec<String> = file.names().filter(|name| !known.contains_key(*name)).cloned().collect();
-        Some((family, [(missing, "missing or of another shape"), (others, "unknown")]))
+        Some((family, [(missing, "missing or misshapen"), (others, "unknown")]))
     };
     let count = |found: &[(Vec<String>, &str); 2]| found.iter().map(|(names, _)| names.len()).sum::<usize>();
     let (family, found) = families.filter_map(differences).min_by_key(|(_, found)| count(found))?;
@@ -95,9 +95,9 @@ fn nearest(path: &Path, families: impl Iterator<Item = (&'static str, Option<Inv
     });
     let listed: Vec<String> = listed.collect();
     Some(if listed.is_empty() {
-        format!("; its tensors have the names and shapes of `{family}`, but what it computes may differ")
+        format!("; its tensors have the names and shapes of `{family}`, but its computation may differ")
     } else {
-        format!("; nearest is `{family}`, with {}", listed.join(" and "))
+        format!("; the closest is `{family}`, with {}", listed.join(" and "))
     })
 }
 
@@ -116,7 +116,7 @@ pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
     }
     let mut weights = ADAPTER_WEIGHTS.iter().map(|name| file.with_file_name(name));
     let (path, fault, otherwise) = match (file.exists(), weights.find(|path| path.exists())) {
-        (false, _) => (settings, "this is an adapter and no model", ""),
+        (false, _) => (settings, "this is an adapter, not a model", ""),
         (true, Some(weights)) => (
             weights,
             "this is an adapter, which would not be measured with the full weights in its folder",
@@ -126,7 +126,7 @@ pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
     };
     let merge = "merge it into its base model with python -c \"from peft import \
          AutoPeftModelForSequenceClassification as M; M.from_pretrained('DIR').merge_and_unload().save_pretrained('NEW')\" \
-         (ForCausalLM or ForSeq2SeqLM for other tasks), and copy the tokeniser";
+         (ForCausalLM or ForSeq2SeqLM for other tasks), and copy the tokenizer";
     Err(Error::file(&path, format!("{fault}: {merge}{otherwise}")))
 }
 
@@ -151,7 +151,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
         .read_to_end(&mut text)
         .map_err(|source| Error::Read { path: path.to_owned(), source })?;
     if text.len() as u64 > LONGEST_JSON {
-        let fault = format!("longer than {LONGEST_JSON} bytes, which no such file is");
+        let fault = format!("longer than {LONGEST_JSON} bytes, the limit for such a file");
         return Err(Error::file(path, fault));
     }
     serde_json::from_slice(&text).map_err(|fault| Error::json(path, &fault))

@@ -50,7 +50,7 @@ pub trait ModelConfig: Debug + Clone {
     /// # Errors
     /// If layers or groups have unequal numbers of heads left, or the family has no key for the width of a head, with the reason.
     fn uniform(&self) -> Result<Self, String> {
-        Err("this family has no entry for the width of a head".to_owned())
+        Err("the config.json of this family has no key for the head width".to_owned())
     }
 }
 

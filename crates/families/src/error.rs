@@ -46,7 +46,7 @@ impl Error {
 
     /// Makes an error about unexpected JSON, in one line without the file's control characters.
     pub fn json(path: &Path, fault: &serde_json::Error) -> Self {
-        Self::file(path, format!("cannot understand it: {}", excerpt(&fault.to_string())))
+        Self::file(path, format!("cannot parse it: {}", excerpt(&fault.to_string())))
     }
 
     /// Makes an error about an input of `length` tokens, such as a `text`, with too few positions for it.

@@ -4,14 +4,14 @@ use std::ops::RangeInclusive;
 use crate::parts::Inventory;
 
 /// Maximum number of rows or columns of a tensor: their sums and products cannot overflow.
-pub const MOST_ROWS: i64 = 1 << 28;
+pub const MAX_ROWS: i64 = 1 << 28;
 /// Maximum number of layers, and of heads per layer: both are enumerated before shapes are compared.
-const MOST_LAYERS: usize = 1 << 10;
+const MAX_LAYERS: usize = 1 << 10;
 
 /// Refuses counts (name and number) that are 0 or too large.
 pub fn check_counts<const N: usize>(counts: [(&str, usize); N]) -> Result<(), String> {
-    match counts.iter().find(|(_, count)| !(1..=MOST_LAYERS).contains(count)) {
-        Some((name, _)) => Err(format!("{name} must be from 1 to {MOST_LAYERS}")),
+    match counts.iter().find(|(_, count)| !(1..=MAX_LAYERS).contains(count)) {
+        Some((name, _)) => Err(format!("{name} must be from 1 to {MAX_LAYERS}")),
         None => Ok(()),
     }
 }
@@ -50,22 +50,22 @@ pub fn check_range<const N: usize>(
 }
 
 /// Maximum number of parameters of a model, more than anyone would mask head by head.
-const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
+const MAX_PARAMETERS: f64 = (1_u64 << 37) as f64;
 
 /// Refuses impossible tensor sizes and models that are too large, since no file limits the size of new weights. `inventory` must include
 /// all heads, as a model with heads removed may have empty tensors.
 pub fn check_inventory(inventory: &Inventory) -> Result<(), String> {
-    let is_size = |extent: &i64| (1..=MOST_ROWS).contains(extent);
+    let is_size = |extent: &i64| (1..=MAX_ROWS).contains(extent);
     if let Some((name, shape)) = inventory.iter().find(|(_, shape)| !shape.iter().all(is_size)) {
         return Err(format!(
-            "tensor `{name}` would be {shape:?}, but sizes are from 1 to {MOST_ROWS}: \
+            "tensor `{name}` would be {shape:?}, but sizes are from 1 to {MAX_ROWS}: \
              they follow from `config.json`, or from `[model]` for a new model"
         ));
     }
     let size = |shape: &[i64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
     let parameters: f64 = inventory.iter().map(|(_, shape)| size(shape)).sum();
-    if parameters > MOST_PARAMETERS {
-        return Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed"));
+    if parameters > MAX_PARAMETERS {
+        return Err(format!("a model of {parameters} parameters; at most {MAX_PARAMETERS} are allowed"));
     }
     Ok(())
 }

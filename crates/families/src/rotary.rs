@@ -84,7 +84,7 @@ pub fn normalise_rotary_keys(
             let kind = local.get("rope_type").and_then(Value::as_str).unwrap_or("default");
             if kind != "default" {
                 return Err(format!(
-                    "rope_type of sliding layers is `{}`; `default` is supported",
+                    "rope_type of sliding layers is `{}`; only `default` is supported",
                     excerpt(kind)
                 ));
             }
@@ -102,7 +102,7 @@ pub fn normalise_rotary_keys(
     }
     let check = |entries: &Map<String, Value>| match entries.get(SHARE).and_then(Value::as_f64) {
         Some(share) if share != 1.0 && !has(SHARE) => {
-            Err(format!("{SHARE} is {share}; only heads that turn as a whole are supported here"))
+            Err(format!("{SHARE} is {share}; only 1 is supported for this family"))
         }
         _ => Ok(()),
     };
@@ -110,21 +110,21 @@ pub fn normalise_rotary_keys(
     let mut scaling = match json.remove("rope_scaling") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(scaling)) => scaling,
-        Some(_) => return Err("rope_scaling is no object".to_owned()),
+        Some(_) => return Err("rope_scaling is not an object".to_owned()),
     };
     if let Some(old) = scaling.remove("type") {
         scaling.entry("rope_type").or_insert(old);
     }
     check(&scaling)?;
     let kind = scaling.get("rope_type").map_or(Some("default"), Value::as_str);
-    match kind.ok_or("rope_type is no text")? {
+    match kind.ok_or("rope_type is not text")? {
         "default" => {}
         "linear" | "llama3" => {
             json.insert("rope_scaling".to_owned(), Value::Object(scaling));
         }
         other => {
             let found = excerpt(other);
-            return Err(format!("rope_type is `{found}`; `default`, `linear` and `llama3` are supported"));
+            return Err(format!("rope_type is `{found}`; expected `default`, `linear` or `llama3`"));
         }
     }
     Ok(())

@@ -76,7 +76,7 @@ pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let Index { weight_map } = checkpoint::read_json(&index)?;
     let names: BTreeSet<String> = weight_map.into_values().collect();
     if let Some(name) = names.iter().find(|name| !is_shard_name(name)) {
-        let fault = format!("`{}` is no name of a shard beside it", excerpt(name));
+        let fault = format!("`{}` is not the name of a shard in the same folder", excerpt(name));
         return Err(Error::file(&index, fault));
     }
     let shards = names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
@@ -93,8 +93,7 @@ fn no_weights(folder: &Path) -> String {
              torch.load(f, map_location='cpu', weights_only=True).items()}}, d + 'model.safetensors', {{'format': 'pt'}})\"",
             folder.display()
         ),
-        None => "no weights are there: it must have a model.safetensors, or a model.safetensors.index.json and its shards"
-            .to_owned(),
+        None => "it has no model.safetensors, and no model.safetensors.index.json with shards".to_owned(),
     }
 }
 
@@ -137,7 +136,7 @@ impl TensorFile {
             Some((prefix, wrapper)) => Err(Error::file(
                 path,
                 format!(
-                    "names of tensors begin with `{prefix}`, as {wrapper} wraps a model: save the model inside it"
+                    "names of tensors begin with `{prefix}`, which {wrapper} adds: save the model without the wrapper"
                 ),
             )),
             None => Ok(all),
@@ -159,7 +158,7 @@ impl TensorFile {
             let own_name = entry.own_name.clone();
             if let Some(other) = tensors.insert(name, entry) {
                 let (first, second) = (excerpt(&other.own_name), excerpt(&own_name));
-                let fault = format!("it holds both `{first}` and `{second}`, which mean one tensor");
+                let fault = format!("it contains both `{first}` and `{second}`, which mean the same tensor");
                 return Err(Error::file(&self.path, fault));
             }
         }
@@ -200,7 +199,7 @@ impl TensorFile {
         match entry.info.dtype {
             Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(()),
             other => {
-                let fault = format!("has type {other:?}; F64, F32, F16 and BF16 are understood");
+                let fault = format!("has type {other:?}; only F64, F32, F16 and BF16 are supported");
                 Err(Error::tensor(&self.path, name, &fault))
             }
         }
@@ -237,7 +236,7 @@ impl Shard {
         let metadata: Metadata = serde_json::from_slice(&header).map_err(|fault| torn(&fault.to_string()))?;
         let start = 8 + header.len() as u64;
         if start.checked_add(metadata.data_len() as u64) != Some(length) {
-            return Err(torn("its header does not cover it"));
+            return Err(torn("its length differs from its header"));
         }
         Ok((Self { path: path.to_owned(), file, start }, metadata))
     }
@@ -284,7 +283,7 @@ pub fn check_shapes(
             Some(found) if found == shape => {}
             Some(found) => {
                 let found = excerpt(&format!("{found:?}"));
-                let fault = format!("is {found}, but the configuration asks for {shape:?}");
+                let fault = format!("is {found}, but the configuration requires {shape:?}");
                 return Err(Error::tensor(path, name, &fault));
             }
             None => return Err(Error::file(path, format!("it lacks tensor `{name}`"))),
@@ -293,7 +292,7 @@ pub fn check_shapes(
     match found.keys().find(|name| !expected.contains_key(*name)) {
         Some(name) => {
             let name = excerpt(name);
-            Err(Error::file(path, format!("it holds tensor `{name}`, which this model has no place for")))
+            Err(Error::file(path, format!("it contains tensor `{name}`, which this model does not have")))
         }
         None => Ok(()),
     }

@@ -32,17 +32,17 @@ fn check_family(model_type: &str) -> Result<(), String> {
         _ => "",
     };
     let model_type = words::excerpt(model_type);
-    Err(format!("a model of type `{model_type}` is not written as GGUF{why}; llama, mistral and qwen2 are"))
+    Err(format!("model_type `{model_type}` cannot be written as GGUF{why}; expected llama, mistral or qwen2"))
 }
 
 /// Refuses what llama.cpp's `llama` and `deci` cannot represent.
 fn check(config: &LanguageConfig) -> Result<(), String> {
     if ![Activation::Silu, Activation::Swish].contains(&config.hidden_act) {
-        return Err(format!("hidden_act `{:?}` is not written as GGUF; silu is", config.hidden_act));
+        return Err(format!("hidden_act `{:?}` cannot be written as GGUF; expected silu", config.hidden_act));
     }
     match (0..config.num_hidden_layers).find_map(|layer| config.window(layer)) {
         Some(window) => Err(format!(
-            "sliding_window is {window}, and llama.cpp's `llama` and `deci` have no windows: set it to null if all texts are \
+            "sliding_window is {window}, but llama.cpp's `llama` and `deci` have no windows: set it to null if all texts are \
              shorter"
         )),
         None => Ok(()),

@@ -33,7 +33,7 @@ pub struct Exported {
 impl Exported {
     /// Returns a warning for the user of the file.
     pub fn warning(&self) -> Option<&'static str> {
-        let lacks = "llama.cpp has no tokeniser of this kind: the GGUF file takes ids, but no texts";
+        let lacks = "llama.cpp does not support this tokenizer: the GGUF file accepts token ids only";
         (!self.has_tokenizer).then_some(lacks)
     }
 }
@@ -53,7 +53,7 @@ pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported
     let config = config::read(folder)?;
     let path = folder.join("model.safetensors");
     if !path.exists() && folder.join(corpus::hub::INDEX).exists() {
-        return Err(Error::of(folder, "weights in several files: export-model writes them as one"));
+        return Err(Error::of(folder, "its weights are in several files: export-model writes one"));
     }
     let weights = candle_core::safetensors::load(&path, &Device::Cpu).map_err(Error::told(&path))?;
     let mut model = Model { weights, path: &path, config: &config, layout: config.layout() };

@@ -37,7 +37,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let file = args.file.display();
     ensure!(
         args.replace || !args.file.exists(),
-        "`{file}` is there already: choose another, or replace it with --replace"
+        "`{file}` exists already: choose another, or replace it with --replace"
     );
     let exported = crate::export(&args.folder, &args.file, args.precision)?;
     words::print_line(file)?;

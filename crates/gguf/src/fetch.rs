@@ -15,7 +15,7 @@ use words::{exit_code, print_line, visible};
 #[derive(Debug, Parser)]
 #[command(name = "fetch", version)]
 struct Args {
-    /// Data set, or hub:owner/name[@revision] for a model, which respects HF_HOME, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE
+    /// Data set, or hub:owner/name[@revision] for a model, which respects HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
 
@@ -89,7 +89,7 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
         words::say!("{all} files in `{}`, {fetched} of them new", folder.display());
         let unverified: Vec<&str> = source.unverified().collect();
         if !unverified.is_empty() {
-            words::say!("not verified, for want of a checksum: {}", unverified.join(", "));
+            words::say!("not verified: no checksum is known for {}", unverified.join(", "));
         }
     }
     if let (Some(images), Some(table)) = (&source.images, source.files.keys().next()) {
@@ -114,14 +114,14 @@ fn import(file: &Path, folder: &Path, args: &Args) -> Result<()> {
         crate::import(file, folder, false)?;
     }
     if !args.quiet {
-        let ending = if kept { " was there, and is kept" } else { "" };
+        let ending = if kept { " (exists already; kept)" } else { "" };
         words::say!("its model as a Hugging Face folder in `{}`{ending}", folder.display());
     }
     Ok(())
 }
 
 fn fetch_from_hub(model: &HubModel, args: &Args) -> Result<()> {
-    ensure!(args.mirror.is_none(), "--mirror is for data sets: HF_ENDPOINT names another hub");
+    ensure!(args.mirror.is_none(), "--mirror is for data sets: set HF_ENDPOINT to use another hub");
     let options = HubOptions::from_env();
     let fetched = model.fetch(&options, args.quiet)?;
     if !args.quiet {

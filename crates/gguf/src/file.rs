@@ -60,11 +60,11 @@ pub(crate) struct GgufFile {
 impl GgufFile {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let mut file = BufReader::new(durable::open_regular(path).map_err(Error::reading(path))?);
-        let fault = |reason: String| Error::of(path, format!("not a GGUF file that can be read: {reason}"));
+        let fault = |reason: String| Error::of(path, format!("not a readable GGUF file: {reason}"));
         let refusal = |error: candle_core::Error| {
             let said = error.to_string();
             let said = said.lines().next().unwrap_or_default();
-            let types = "; types that can be read are F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1 and Q2_K to Q8_K";
+            let types = "; expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1 and Q2_K to Q8_K";
             fault(format!("{said}{}", if said.contains("unknown dtype") { types } else { "" }))
         };
         // candle divides by `general.alignment` and allocates lengths before it checks them, so it may panic.
@@ -102,7 +102,7 @@ impl GgufFile {
     }
 
     pub(crate) fn text(&self, key: &str) -> Result<Option<&str>, Error> {
-        self.get(key, "a text", |value| value.to_string().ok().map(String::as_str))
+        self.get(key, "text", |value| value.to_string().ok().map(String::as_str))
     }
 
     /// Returns a list, each entry converted by `read`; empty if the key is absent.

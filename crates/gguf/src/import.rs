@@ -28,7 +28,7 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
     if folder.exists() {
         let shown = folder.display();
         return Err(Error::Invalid(format!(
-            "`{shown}` is there already: choose another folder, or move it away"
+            "`{shown}` exists already: choose another folder, or move it away"
         )));
     }
     let mut file = GgufFile::open(path)?;
@@ -36,7 +36,7 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
     let (mut entries, config) = configuration(&file, kind)?;
     let tokens = tokenizer::read(&file, kind)?;
     if tokens.count > config.vocab_size as usize {
-        let reason = format!("it has {} tokens, but embeddings of {}", tokens.count, config.vocab_size);
+        let reason = format!("it has {} tokens, but {} embeddings", tokens.count, config.vocab_size);
         return Err(Error::of(path, reason));
     }
     let symbols = json!({"bos_token_id": tokens.begin, "eos_token_id": tokens.end});
@@ -115,12 +115,12 @@ fn architecture(file: &GgufFile) -> Result<&'static Architecture, Error> {
     let name = file.require("general.architecture", file.text("general.architecture")?)?;
     let known = ARCHITECTURES.iter().find(|known| known.name == name).ok_or_else(|| {
         let reason =
-            format!("a model of architecture `{}` cannot be read; `llama` and `gemma3` can", excerpt(name));
+            format!("architecture `{}` is not supported; expected `llama` or `gemma3`", excerpt(name));
         Error::of(&file.path, reason)
     })?;
     match file.number(&format!("{name}.expert_count"))? {
         None | Some(0) => Ok(known),
-        Some(_) => Err(Error::of(&file.path, "a model with experts cannot be read")),
+        Some(_) => Err(Error::of(&file.path, "models with experts are not supported")),
     }
 }
 
@@ -152,7 +152,7 @@ fn scaling(file: &GgufFile, kind: &Architecture) -> Result<Option<Value>, Error>
             Ok(factor.map(|factor| json!({"rope_type": "linear", "factor": factor})))
         }
         Some(other) => {
-            let reason = format!("rotary scaling `{}` cannot be read; linear can", excerpt(other));
+            let reason = format!("rotary scaling `{}` is not supported; expected linear", excerpt(other));
             Err(Error::of(&file.path, reason))
         }
     }
@@ -233,7 +233,7 @@ fn scaling_of_divisors(file: &mut GgufFile, config: &LanguageConfig) -> Result<O
     let found = found.and_then(|all| all.flatten_all()?.to_vec1::<f32>());
     let found = found.map_err(Error::told(&file.path))?;
     let unknown =
-        || Error::of(&file.path, format!("`{ROTARY_FACTORS}` holds another scaling than Llama 3's"));
+        || Error::of(&file.path, format!("`{ROTARY_FACTORS}` contains a different scaling from Llama 3's"));
     llama3(&found, config).ok_or_else(unknown).map(Some)
 }
 

@@ -74,7 +74,7 @@ def run(*arguments):
 
 
 def exported(args, work):
-    """A row for each model, the intact one first, with its GGUF file; and the files of the curves that they are of."""
+    """A row for each model, the full model first, with its GGUF file; and the files of the curves that they are of."""
     rows, files, identity = [], [], None
     for name, file, curve, identity in curves(args.folder):
         folds = name.endswith("folded")
@@ -83,10 +83,10 @@ def exported(args, work):
             at = {int(row["masked"]): int(row["heads"]) for row in steps(file) if f"{row['attention']}/{row['order']}" == curve}
             masked = -(-max(at.values()) * percent // 100)  # as export-model rounds
             if masked not in at:
-                say(f"{name}: `{file.name}` has no step at {percent} %")
+                say(f"{name}: `{file.name}` has no step at {percent}%")
                 continue
             if (name, masked) in {(row["removal"], row["removed"]) for row in rows}:
-                say(f"{name}: `{file.name}` is left out at {percent} %, where another file is taken")
+                say(f"{name}: `{file.name}` is left out at {percent}%, where another file is taken")
                 continue
             folder, model = work / "model", work / f"{len(rows)}.gguf"
             options = ["--from", file, "--curve", curve, "--percent", percent, "--export-gguf", model, "--data", args.data]
@@ -96,7 +96,7 @@ def exported(args, work):
             files.append(file)
     if len(rows) < 2:
         percents = ", ".join(map(str, args.percent))
-        raise Fault(f"no curve in `{args.folder}` has a step at {percents} %: run iterative-prune first")
+        raise Fault(f"no curve in `{args.folder}` has a step at {percents}%: run iterative-prune first")
     return sorted(rows, key=lambda row: (row["removed"] > 0, row["removal"], row["removed"])), files, identity
 
 
@@ -111,7 +111,7 @@ class Model:
         )
         sizes = re.findall(r"kv_cache\w*: size = +([\d.]+) MiB", "".join(SAID))
         if not sizes:
-            raise Fault("llama.cpp does not report the size of its cache in words that are known here")
+            raise Fault("llama.cpp does not report the size of its cache in a known format")
         self.cache_bytes = round(sum(map(float, sizes)) * 2**20)
 
     def nats(self, windows):
@@ -261,11 +261,11 @@ def main():
     args.text, run = args.text or args.data / "wikitext2" / "wiki.test.raw", provenance()
     if result.exists() and not args.again:
         if not is_of(result, args):
-            raise Fault(f"`{result}` is of other options, or has no signature: --again replaces it")
-        say(f"`{result}` is there already: --again measures anew")
+            raise Fault(f"`{result}` was measured with other options, or has no signature: --again replaces it")
+        say(f"`{result}` exists already: --again measures it again")
         return print(result)
     if not args.text.exists():
-        raise Fault(f"`{args.text}` is not there: fetch wikitext2, or name another text by --text")
+        raise Fault(f"`{args.text}` does not exist: fetch wikitext2, or name another text with --text")
     text = args.text.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         rows, files, identity = exported(args, Path(folder))

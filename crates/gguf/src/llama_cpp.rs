@@ -17,7 +17,7 @@ pub fn main() -> ExitCode {
 /// Replaces this process by the script, run by the Python in the environment variable `PYTHON`.
 fn run() -> Result<()> {
     let python = env::var_os("PYTHON").unwrap_or_else(|| OsString::from("python3"));
-    let own = env::current_exe().context("cannot tell where llama-cpp is")?;
+    let own = env::current_exe().context("cannot find the folder of llama-cpp")?;
     let mut command = Command::new(&python);
     command.args(["-c", SCRIPT]).args(env::args_os().skip(1));
     command.env("HEADCOUNT", own.with_file_name("headcount"));
@@ -27,5 +27,5 @@ fn run() -> Result<()> {
     }
     let error = command.exec();
     Err(anyhow::Error::new(error)
-        .context(format!("cannot run `{}` (PYTHON can name another Python)", python.display())))
+        .context(format!("cannot run `{}` (set PYTHON to use another Python)", python.display())))
 }

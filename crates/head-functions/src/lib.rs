@@ -79,7 +79,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard(
-        "all heads are looked at in the same pass over the sentences, so that no row can be had by itself",
+        "all heads are measured in the same pass over the sentences, so rows cannot be measured separately",
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
@@ -199,16 +199,16 @@ fn say(texts: &Texts, Readable { sentences, empty, too_long, truncated }: &Reada
     words::say!("{} sentences of `{}`", sentences.len(), texts.source);
     if !texts.has_trees {
         words::say!(
-            "dependencies are left out: these sentences have no trees, --trees names a file with some"
+            "dependencies are left out: these sentences have no trees; --trees names a file with trees"
         );
     }
     let left_out = [
         (*empty, "sentences are left out: they have no tokens"),
-        (*too_long, "sentences are left out: they are longer than the model's positions"),
-        (*truncated, "sentences are truncated: they are longer than the tokeniser lets the model read"),
+        (*too_long, "sentences are left out: they are longer than the model allows"),
+        (*truncated, "sentences are truncated: they are longer than the tokenizer's maximum length"),
         (
             sentences.iter().map(|sentence| sentence.lost_arcs).sum(),
-            "dependencies are left out: one of their words has no token of its own: it was truncated, or merged with its neighbour",
+            "dependencies are left out: one of the two words has no token because it was truncated or merged with its neighbour",
         ),
     ];
     for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {

@@ -46,7 +46,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard(
-        "all heads are looked at in the same pass over the sequences, so that no row can be had by itself",
+        "all heads are measured in the same pass over the sequences, so rows cannot be measured separately",
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
@@ -108,7 +108,7 @@ fn read_texts(subject: &Subject, texts: &[String], length: usize) -> anyhow::Res
             found.push(Sequence { tokens, block: None });
         }
     }
-    ensure!(!found.is_empty(), "none of the {} texts has two tokens", texts.len());
+    ensure!(!found.is_empty(), "none of the {} texts has at least two tokens", texts.len());
     Ok(found)
 }
 
@@ -169,5 +169,5 @@ fn greatest(score: FunctionName, rows: &[&HeadFunctionRow]) -> Option<String> {
     let row = own.max_by(|one, other| one.share.total_cmp(&other.share))?;
     let ends = row.share_low.zip(row.share_high).map(|(low, high)| format!(" ({low:.2} to {high:.2})"));
     let (ends, even) = (ends.unwrap_or_default(), row.baseline.unwrap_or_default());
-    Some(format!("{score}: most {:.2}{ends} of {}; spread evenly {even:.2}", row.share, row.head_id()))
+    Some(format!("{score}: highest {:.2}{ends} for {}; spread evenly {even:.2}", row.share, row.head_id()))
 }

@@ -34,7 +34,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard(
-        "all heads are reached by the same passes over the data, so that no row can be had by itself",
+        "all heads are measured in the same passes over the data, so rows cannot be measured separately",
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;

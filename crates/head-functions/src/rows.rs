@@ -124,9 +124,9 @@ mod tests {
         assert_eq!(
             crate::summary::lines(rows.iter()),
             [
-                "syntactic nsubj:verb->subject: best self:1:1 with 100.0 % (100.0 to 100.0), best in 100 % of resamples; \
-                 position -2 alone 75.0 %; shuffled 50.0 %",
-                "self layer 1: of 2 heads 1 syntactic",
+                "syntactic nsubj:verb->subject: best head self:1:1 with 100.0% (100.0 to 100.0), best in 100% of resamples; \
+                 position -2 alone 75.0%; shuffled 50.0%",
+                "self layer 1: 2 heads, of which 1 syntactic",
             ]
         );
     }

@@ -17,25 +17,25 @@ pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String>
         let known =
             functions.iter().filter_map(|(name, heads)| Some(format!("{} {name}", count(heads.as_ref()?))));
         let ((attention, number), known) = (layer, known.collect::<Vec<_>>().join(", "));
-        format!("{attention} layer {number}: of {} heads {known}", count(&all))
+        format!("{attention} layer {number}: {} heads, of which {known}", count(&all))
     });
     of_best.chain(of_layers).collect()
 }
 
 fn best_head(row: &HeadFunctionRow) -> String {
     let HeadFunctionRow { function, detail, share, .. } = row;
-    let mut line = format!("{function} {detail}: best {} with {:.1} %", row.head_id(), 100.0 * share);
+    let mut line = format!("{function} {detail}: best head {} with {:.1}%", row.head_id(), 100.0 * share);
     if let (Some(low), Some(high)) = (row.share_low, row.share_high) {
         line += &format!(" ({:.1} to {:.1})", 100.0 * low, 100.0 * high);
     }
     if let Some(best) = row.best {
-        line += &format!(", best in {:.0} % of resamples", 100.0 * best);
+        line += &format!(", best in {:.0}% of resamples", 100.0 * best);
     }
     if let Some((baseline, position)) = row.baseline.zip(row.baseline_position) {
-        line += &format!("; position {position:+} alone {:.1} %", 100.0 * baseline);
+        line += &format!("; position {position:+} alone {:.1}%", 100.0 * baseline);
     }
     if let Some(shuffled) = row.shuffled {
-        line += &format!("; shuffled {:.1} %", 100.0 * shuffled);
+        line += &format!("; shuffled {:.1}%", 100.0 * shuffled);
     }
     line
 }

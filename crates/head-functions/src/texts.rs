@@ -105,7 +105,7 @@ pub fn cut(trees: &[Tree], subject: &Subject, input: &TextInput) -> anyhow::Resu
     }
     if found.sentences.is_empty() {
         bail!(
-            "all {} sentences are empty, or longer than the {} positions of the model",
+            "all {} sentences are empty or longer than the model's {} positions",
             trees.len(),
             input.longest
         );
@@ -144,14 +144,15 @@ pub fn frequencies(
     match (description.sentences(split, machine), wanted) {
         (Ok(texts), _) => Ok(Some((split.to_owned(), texts))),
         (Err(Error::NoSuchSplit { .. }), None) => {
-            let hint = "rare tokens are left out: no training split to count them on, --frequencies may name another";
+            let hint = "rare tokens are left out: there is no training split to count them on; --frequencies names another";
             if !machine.quiet {
                 words::say!("{hint}");
             }
             Ok(None)
         }
         (Err(error), _) => Err(error).context(
-            "the frequencies of tokens are counted on the training split, or on that of --frequencies; `none` leaves rare tokens out",
+            "token frequencies are counted on the training split or the split of --frequencies; `--frequencies none` leaves out \
+             rare tokens",
         ),
     }
 }

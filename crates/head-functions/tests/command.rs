@@ -154,7 +154,7 @@ fn trees_and_splits_that_are_none_are_refused_in_one_line() {
     for (arguments, said) in [
         (&["--trees", "data/a.conllu"], "`data/a.conllu`, line 1: 3 columns instead of 10"),
         (&["--frequencies", "nowhere"], "no split `nowhere`: this setup has"),
-        (&["--shard", "1/2"], "no row can be had by itself"),
+        (&["--shard", "1/2"], "rows cannot be measured separately"),
     ] {
         refuses(command(folder.path()).args(arguments), said);
     }
@@ -173,7 +173,7 @@ fn sentences_beyond_the_model_are_left_out_or_refused_if_all_are() {
     // the model has 160 positions
     write_trees(folder.path(), &long(200));
     let trees = ["--trees", "data/a.conllu", "--frequencies", "none"];
-    refuses(command(folder.path()).args(trees), "longer than the 160 positions of the model");
+    refuses(command(folder.path()).args(trees), "longer than the model's 160 positions");
     write_trees(folder.path(), &format!("{}\n{}", long(200), long(3)));
     command(folder.path()).args(trees).assert().success();
     let rows = rows(folder.path(), TABLE);
@@ -192,7 +192,7 @@ fn a_tokeniser_without_offsets_is_refused() {
     for name in ["a.en", "a.xx"] {
         fs::write(folder.path().join("data").join(name), "The dog sees the cat.\n").unwrap();
     }
-    refuses(&mut command(folder.path()), "does not say where in a text its tokens stand");
+    refuses(&mut command(folder.path()), "does not give the positions of tokens in a text");
 }
 
 const RELEVANCE: &str = "relevance-first-6.csv";
@@ -232,11 +232,11 @@ fn relevance_in_a_classifier_is_the_same_on_any_number_of_threads() {
 #[test]
 fn relevance_in_a_language_model_and_named_heads_of_a_classifier_are_refused() {
     let folder = with_model(LANGUAGE_MODEL);
-    let fault = "relevance is followed through translators and classifiers of texts alone";
+    let fault = "relevance propagation supports only translators and text classifiers";
     refuses(&mut relevance(folder.path()), fault);
-    refuses(relevance(folder.path()).args(["--shard", "1/2"]), "no row can be had by itself");
+    refuses(relevance(folder.path()).args(["--shard", "1/2"]), "rows cannot be measured separately");
     let untrained = test_support::folder(CLASSIFIER);
-    refuses(&mut test_support::command("named-heads", untrained.path()), "`tiny` is no language model");
+    refuses(&mut test_support::command("named-heads", untrained.path()), "`tiny` is not a language model");
 }
 
 const NAMED_HEADS: &str = "named-heads-first-20.csv";
@@ -299,11 +299,11 @@ fn a_translator_shows_source_against_its_translation_or_one_that_is_given() {
     let [(_, source, _), (_, target, of_source), (_, read, of_read)] = &maps[..] else { panic!("{maps:?}") };
     assert_eq!((source, target), (of_source, read));
     assert_eq!((read, maps[0].0.as_str(), maps[1].0.as_str()), (of_read, "enc-enc", "enc-dec"));
-    assert!(page.contains("Its translation"));
+    assert!(page.contains("Generated translation"));
     let given = ["the dog", "--second", "a", "--mask", "enc-dec:2:1"];
     let (maps, page) = look(folder.path(), &given);
     assert_eq!((maps[1].1, maps[2].1), (2, 2), "one token and the end symbol");
-    assert!(page.contains("Translation, given") && page.contains("enc-dec:2:1"));
+    assert!(page.contains("Given translation") && page.contains("enc-dec:2:1"));
 }
 
 /// Special symbols: `[CLS] a [SEP]` for a text, `[CLS] a [SEP] a [SEP]` for a pair.

@@ -227,7 +227,7 @@ pub const GROUPS: &[Group] = &[
             )
             .draws(&["v19-figure1a"]),
             program("look", "show the attention of every head on a text", "look", ""),
-            program("say", "answer a text with and without some heads", "say", ""),
+            program("say", "run the model on a text, with and without some heads", "say", ""),
         ],
     },
     Group {
@@ -290,7 +290,7 @@ pub const GROUPS: &[Group] = &[
                 "all",
             ),
             program("summary", "print the paper's claims next to all results", "plotting", "summary"),
-            program("compare", "compare anyone's two runs: worse, no worse or undecided", "compare", ""),
+            program("compare", "compare any two runs: worse, no worse or undecided", "compare", ""),
             program("retest", "repeat all tests from stored statistics, without models", "retest", ""),
             experiment("merge", "join the results of runs with --shard", TRANSLATOR, "merge", ""),
             program("bench", "measure speed as ratios (in a clone of the repository)", "bench", ""),
@@ -301,7 +301,7 @@ pub const GROUPS: &[Group] = &[
         commands: &[
             experiment(
                 "table1",
-                "heads of the encoder, or of a model without one",
+                "heads of the encoder, or of a model without an encoder",
                 TRANSLATOR,
                 ABLATE_ONE.program,
                 "--attention paper",

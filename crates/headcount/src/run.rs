@@ -121,7 +121,7 @@ impl Run<'_> {
                     .into(),
             ),
             _ => {
-                words::say!("no setup is named: taking {default}");
+                words::say!("no setup given: using {default}");
                 Ok((default.into(), arguments.to_vec()))
             }
         }
@@ -200,7 +200,7 @@ fn command(line: &str, typed: &Typed) -> anyhow::Result<Command> {
 
 /// Returns a program in the folder of this one, with its environment.
 fn prepared(name: &str) -> anyhow::Result<Command> {
-    let own = env::current_exe().context("cannot tell where headcount is")?;
+    let own = env::current_exe().context("cannot find the folder of the headcount program")?;
     let (program, all) = (own.with_file_name(name), own.with_file_name(ALL_IN_ONE));
     let path = match [&program, &all].into_iter().find(|path| path.is_file()) {
         Some(path) => path,

@@ -156,7 +156,7 @@ mod tests {
             assert!(scope == scope.name());
         }
         let message = "enc\u{1b}".parse::<Selection>().unwrap_err().to_string();
-        let expected = "it is one of enc-enc, enc-dec, dec-dec, self or all; did you mean `enc-dec`?";
+        let expected = "expected one of enc-enc, enc-dec, dec-dec, self or all; did you mean `enc-dec`?";
         assert_eq!(message, format!(r"unknown attention type `enc\u{{1b}}`: {expected}"));
     }
 }

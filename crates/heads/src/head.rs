@@ -7,7 +7,7 @@ use words::excerpt;
 use crate::{Attention, Error};
 
 /// Maximum number of layers, and of heads in a layer.
-pub const MOST_HEADS: usize = 256;
+pub const MAX_HEADS: usize = 256;
 
 /// A head of a model, written `enc-enc:6:13`: attention type, layer and head, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,13 +86,13 @@ impl FromStr for HeadId {
     fn from_str(name: &str) -> Result<Self, Error> {
         let fault = || {
             Error::Head(format!(
-                "`{}` is not a head: write <attention>:<layer>:<head>, such as `enc-enc:6:13`, of layers and heads 1 to \
-                 {MOST_HEADS}",
+                "`{}` is not a head: expected <attention>:<layer>:<head>, such as `enc-enc:6:13`, with numbers from 1 to \
+                 {MAX_HEADS}",
                 excerpt(name)
             ))
         };
         let [attention, layer, head] = name.split(':').collect::<Vec<_>>()[..] else { return Err(fault()) };
-        let is_number = |number: &usize| (1..=MOST_HEADS).contains(number);
+        let is_number = |number: &usize| (1..=MAX_HEADS).contains(number);
         let number = |text: &str| text.parse().ok().filter(is_number).ok_or_else(fault);
         Ok(Self::numbered(attention.parse()?, number(layer)?, number(head)?))
     }

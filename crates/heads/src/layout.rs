@@ -187,7 +187,7 @@ impl HeadLayout {
             let id = self.named(name)?;
             self.check(id)?;
             if heads.contains(id) {
-                return Err(Error::Head(format!("`{id}` is there twice")));
+                return Err(Error::Head(format!("`{id}` occurs twice")));
             }
             heads = heads.with(id);
         }

@@ -14,7 +14,7 @@ mod set;
 
 pub use attention::{Attention, Scope, Selection};
 pub use error::Error;
-pub use head::{HeadId, MOST_HEADS};
+pub use head::{HeadId, MAX_HEADS};
 pub use layout::{HeadLayout, LayerShape, ModuleHeads};
 pub use maps::AttentionMaps;
 pub use measure::{First, Measure, Needs};

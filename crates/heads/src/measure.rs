@@ -246,7 +246,7 @@ const TABLE: &[Entry; 17] = &[
     Entry {
         measure: Measure::ModuleImportance,
         name: "module_importance",
-        label: Some("importance of the module"),
+        label: Some("module importance"),
         unit: "nats",
         needs: Needs::Measures,
         order: Some(("modules", "Sum of the importance of the heads of a module; masks whole modules")),
@@ -256,7 +256,7 @@ const TABLE: &[Entry; 17] = &[
     Entry {
         measure: Measure::ModuleSimilarity,
         name: "module_similarity",
-        label: Some("similarity around the module"),
+        label: Some("module similarity"),
         first: First::Greatest,
         needs: Needs::Residuals,
         order: Some((
@@ -329,7 +329,7 @@ impl Measure {
     }
 }
 
-named!(Measure, "measure of heads", Measure::ALL);
+named!(Measure, "criterion", Measure::ALL);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Types whose values have names in files and arguments. Reading a row with any other name fails.
 /// A name that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} `{}`: it is one of {allowed}{}", words::excerpt(found), words::did_you_mean(found, allowed.split(", ")))]
+#[error("unknown {what} `{}`: expected one of {allowed}{}", words::excerpt(found), words::did_you_mean(found, allowed.split(", ")))]
 pub struct UnknownName {
     /// Kind of name, such as `attention type`.
     pub what: &'static str,

@@ -72,7 +72,7 @@ impl FromStr for HeadSet {
         for name in names.split('+').filter(|name| !name.is_empty()) {
             let id: HeadId = name.parse()?;
             if !heads.insert(id) {
-                return Err(Error::Head(format!("`{id}` is there twice")));
+                return Err(Error::Head(format!("`{id}` occurs twice")));
             }
         }
         Ok(Self(heads))
@@ -95,6 +95,6 @@ mod tests {
         assert_eq!((set.names().as_str(), set.len()), ("enc-enc:1:2+self:6:13", 2));
         assert_eq!("".parse(), Ok(HeadSet::none()));
         let twice = "self:1:1+self:1:2+self:1:1".parse::<HeadSet>().unwrap_err();
-        assert_eq!(twice.to_string(), "`self:1:1` is there twice");
+        assert_eq!(twice.to_string(), "`self:1:1` occurs twice");
     }
 }

@@ -200,7 +200,7 @@ impl Args {
         self.check_steps(&pools)?;
         ensure!(
             !(layout.is_one_layer() && self.repair.contains(&Repair::LeastSquares)),
-            "all layers of this model share their weights, so that none can be rescaled alone: leave least-squares out of --repair"
+            "all layers of this model share their weights, so no layer can be rescaled alone: omit least-squares from --repair"
         );
         let is_ranked = |order: &Order| !matches!(order, Order::Random | Order::Oracle);
         let is_fitted = |repair: &Repair| matches!(repair, Repair::Mean | Repair::LeastSquares);
@@ -222,16 +222,13 @@ impl Args {
     fn check(&self) -> anyhow::Result<()> {
         let is_search = self.order.is_empty() || self.order.iter().any(|order| order.is_search());
         for (is_so, reason) in [
-            (
-                self.recompute,
-                "with --recompute each step is scored on the model without the heads of those before it",
-            ),
-            (self.repair == [Repair::Training], "models are trained one after another"),
-            (!self.repair.is_empty(), "models are repaired one after another"),
-            (is_search, "a search measures each set of heads because of what it found before"),
+            (self.recompute, "with --recompute, the ranking at each step depends on the steps before it"),
+            (self.repair == [Repair::Training], "retraining cannot be split into shards"),
+            (!self.repair.is_empty(), "repairs cannot be split into shards"),
+            (is_search, "a search chooses each set of heads by the results of the sets before it"),
             (
                 self.order.contains(&Order::FisherRearranged),
-                "fisher-rearranged chooses the heads of each step anew, so that shards cannot be compared",
+                "fisher-rearranged chooses the heads of each step anew, so shards cannot be compared",
             ),
         ] {
             if is_so {
@@ -244,10 +241,10 @@ impl Args {
         let is_single = self.order.is_empty() || self.order.iter().any(|order| single(&order));
         ensure!(
             !is_single || self.unit == Unit::Head && !self.uniform,
-            "greedy-forward, swap and fisher-rearranged choose single heads: name other orders with --unit group or --uniform"
+            "greedy-forward, swap and fisher-rearranged choose single heads: they cannot be combined with --unit group or --uniform"
         );
         if let Some(order) = self.order.iter().find(|order| self.recompute && !order.is_measured()) {
-            bail!("--recompute ranks heads again on the masked model, which order {order} does not");
+            bail!("--recompute ranks heads again on the masked model, which order {order} does not allow");
         }
         ensure!(!has_duplicates(&self.order), "an order is given twice in --order");
         ensure!(!has_duplicates(&self.repair), "a repair is given twice in --repair");
@@ -265,11 +262,11 @@ impl Args {
         let (is_retrained, is_methods) = (self.preset == Preset::Retrain, self.preset == Preset::Methods);
         ensure!(
             !is_retrained || self.repair == [Repair::Training] && !self.recompute,
-            "--preset prune-and-retrain retrains the model of each step: it takes no other --repair and no --recompute"
+            "--preset prune-and-retrain retrains the model of each step: it cannot be combined with another --repair or with --recompute"
         );
         ensure!(
             !is_methods || self.percent.is_none() && !self.recompute,
-            "--preset compare-methods takes neither --percent nor --recompute, but the order importance-recomputed"
+            "--preset compare-methods takes neither --percent nor --recompute; use the order importance-recomputed instead"
         );
         Ok(())
     }
@@ -284,12 +281,12 @@ impl Args {
             match steps {
                 Steps::UpTo(percent) if order == Order::Swap => ensure!(
                     is_some,
-                    "up to {percent}% of {} heads there is no step to search at",
+                    "--percent {percent} allows masking none of {} heads: increase it or lower --keep-at-least",
                     pool.heads.len()
                 ),
                 Steps::Inner => ensure!(
                     is_some,
-                    "no step masks some of the heads, but not all: --step-percent or --keep-at-least must leave one"
+                    "no step masks some but not all of the heads: lower --step-percent or --keep-at-least"
                 ),
                 _ => {}
             }
@@ -325,7 +322,7 @@ impl Args {
         let dev = description.dev_split();
         let default = if dev == scored.split { description.train_split() } else { dev };
         let on = description.split(Some(named.unwrap_or(default)), machine)?;
-        ensure!(on != scored.split, "--search-on {on} is the split that is scored: name another");
+        ensure!(on != scored.split, "--search-on {on} is the split that is scored: name another split");
         Ok(Scored::sample(on, limit, seed, self.masking.rescale).under(scored.ablation.clone()))
     }
 
@@ -405,7 +402,8 @@ fn check_metrics(args: &Args, subject: &Subject, on: &str, reported: &str) -> an
     let [by, reported_by] = [on, reported].map(|split| subject.metric(split));
     ensure!(
         by == reported_by || args.preset == Preset::Methods && args.selectors.search_on.is_none(),
-        "the search would be on split `{on}`, which is scored by {}, but `{reported}` is scored by {}: --search-on names another",
+        "the search would use split `{on}`, scored by {}, but `{reported}` is scored by {}: name a split with the same metric \
+         with --search-on",
         by.name(),
         reported_by.name()
     );

@@ -83,7 +83,7 @@ fn the_first_step_is_a_row_of_ablate_one() {
     fs::write(&path, signature.to_string()).unwrap();
     let before = read(folder.path(), "results/tiny/ablate-one.csv");
     let said = said(command(folder.path()).args(["--order", "oracle", "--step-percent", "50"]));
-    assert!(said.contains("is of another run (weights:"), "{said}");
+    assert!(said.contains("is from another run (weights:"), "{said}");
     assert_eq!(read(folder.path(), "results/tiny/ablate-one.csv"), before);
 }
 
@@ -170,7 +170,7 @@ fn an_unfinished_run_whose_rows_masked_other_heads_is_refused() {
     let (start, heads) = forged[line].rsplit_once(',').unwrap();
     forged[line] = format!("{start},{}", heads.split('+').skip(1).collect::<Vec<_>>().join("+"));
     fs::write(&growing, forged.join("\n") + "\n").unwrap();
-    refuses(command(killed.path()).args(&arguments), "masked other heads than now");
+    refuses(command(killed.path()).args(&arguments), "masked different heads");
 }
 
 #[test]
@@ -187,9 +187,12 @@ fn arguments_that_make_no_sense_are_refused() {
         (&["--order", "importance,entropy,importance"][..], "an order is given twice"),
         (&["--attention", "all,all"], "a type is given twice"),
         (&["--keep-at-least", "3"], "leaves nothing to mask: layers have 3 heads"),
-        (&["--recompute", "--order", "random"], "which order random does not"),
+        (&["--recompute", "--order", "random"], "which order random does not allow"),
         (&["--order", "swap", "--uniform"], "choose single heads"),
-        (&["--preset", "prune-and-retrain", "--recompute"], "takes no other --repair and no --recompute"),
+        (
+            &["--preset", "prune-and-retrain", "--recompute"],
+            "cannot be combined with another --repair or with --recompute",
+        ),
         (&["--preset", "compare-methods", "--percent", "50"], "takes neither --percent nor --recompute"),
         (&["--preset", "compare-methods", "--rescale"], "cannot be combined with repairs"),
         (&["--order", "fisher-rearranged", "--shard", "1/2"], "chooses the heads of each step anew"),
@@ -256,9 +259,9 @@ fn curves_in_shards_become_the_file_of_one_machine() {
 fn what_has_no_independent_rows_refuses_a_shard_and_says_why() {
     let folder = with_model(TRANSLATOR);
     let cases: [(&str, &[&str], &str); 4] = [
-        ("iterative-prune", &["--recompute"], "with --recompute each step"),
-        ("importance", &[], "scored by the same passes"),
-        ("speed-bench", &[], "a ratio on one machine"),
+        ("iterative-prune", &["--recompute"], "with --recompute, the ranking at each step"),
+        ("importance", &[], "measured in the same passes"),
+        ("speed-bench", &[], "must be measured on a single machine"),
         ("cross-domain", &[], "two sweeps of ablate-one"),
     ];
     for (program, arguments, reason) in cases {

@@ -189,9 +189,9 @@ fn sets_are_searched_for_and_trained_for_once() {
 fn what_cannot_be_compared_is_said() {
     let folder = with_model(LANGUAGE_MODEL);
     for (arguments, expected) in [
-        (&["--shard", "1/2"][..], "models are repaired one after another"),
+        (&["--shard", "1/2"][..], "repairs cannot be split into shards"),
         (&["--order", "logit-attribution"], "choices"),
-        (&["--method", "relevance"], "relevance is followed through translators and classifiers"),
+        (&["--method", "relevance"], "relevance propagation supports only translators"),
     ] {
         refuses(&mut compare(folder.path(), arguments), expected);
     }

@@ -63,8 +63,8 @@ fn swap_search_improves_on_its_start() {
 
     for (arguments, expected) in [
         (&["--search-on", "test"][..], "--search-on test is the split that is scored"),
-        (&["--method", "swap", "--percent", "1"], "up to 1% of 18 heads there is no step"),
-        (&["--shard", "1/2"], "a search measures each set of heads because of what it found"),
+        (&["--method", "swap", "--percent", "1"], "--percent 1 allows masking none of 18 heads"),
+        (&["--shard", "1/2"], "a search chooses each set of heads by the results"),
     ] {
         refuses(&mut search(folder.path(), arguments), expected);
     }

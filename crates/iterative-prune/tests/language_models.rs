@@ -77,7 +77,7 @@ fn logits_of_choices_of_two_are_attributed_to_heads() {
     own.sort_by(|one, other| one.value.total_cmp(&other.value));
     let first = &first.unwrap().masked_heads;
     assert!(own[..2].iter().all(|row| first.contains(&row.head_id().to_string())), "{first}");
-    refuses(command("iterative-prune", folder.path()).args(order), "and split `train` has none");
+    refuses(command("iterative-prune", folder.path()).args(order), "but split `train` has none");
 }
 
 #[test]

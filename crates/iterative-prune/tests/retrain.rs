@@ -91,7 +91,7 @@ fn what_cannot_be_trained_on_is_refused_before_anything_is_trained() {
         command(folder.path(), arguments).assert().code(2);
     }
     let mut sharded = command(folder.path(), &["--retrain", "1", "--shard", "1/2"]);
-    refuses(&mut sharded, "models are trained one after another");
+    refuses(&mut sharded, "retraining cannot be split into shards");
     assert!(!folder.path().join(TABLE).exists());
 
     let (head, _) = CLASSIFIER.split_once("[tokenizer]").unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use crate::findings::{LeftOut, Result, ResultFile, Source};
 use charts::write::Sheet;
 
-use crate::view::Asked;
+use crate::view::Request;
 
 /// Results that an artefact is drawn from.
 #[derive(Debug, Clone, Copy)]
@@ -12,16 +12,16 @@ pub(crate) enum Reads {
     /// Results of an experiment, of which a single command draws one file.
     Each(&'static str),
     /// Files chosen by a function.
-    Files(fn(&Source, &Asked<'_>) -> Result<Vec<ResultFile>>),
+    Files(fn(&Source, &Request<'_>) -> Result<Vec<ResultFile>>),
 }
 
 impl Reads {
     /// Returns all files, possibly none, or only those that a single command draws.
-    fn files(self, source: &Source, asked: &Asked<'_>) -> Result<Vec<ResultFile>> {
+    fn files(self, source: &Source, request: &Request<'_>) -> Result<Vec<ResultFile>> {
         match self {
-            Self::Each(experiment) if asked.is_all => source.all(experiment),
+            Self::Each(experiment) if request.is_all => source.all(experiment),
             Self::Each(experiment) => Ok(vec![source.one(experiment)?]),
-            Self::Files(files) => files(source, asked),
+            Self::Files(files) => files(source, request),
         }
     }
 }
@@ -30,20 +30,20 @@ impl Reads {
 #[expect(missing_docs, reason = "each is named after its heading")]
 pub mod chapter {
     pub const SINGLE_HEADS: &str = "Single heads";
-    pub const BEST_HEADS: &str = "One head of a layer";
-    pub const MORE_AND_MORE: &str = "More and more heads";
-    pub const ORDERS: &str = "Agreement of orders";
+    pub const BEST_HEADS: &str = "One head per layer";
+    pub const MANY_HEADS: &str = "Many heads at once";
+    pub const ORDERS: &str = "Agreement of rankings";
     pub const FUNCTIONS: &str = "What heads do";
-    pub const GATES: &str = "Gates that learn to close";
+    pub const GATES: &str = "Learned gates";
     pub const OTHER_DATA: &str = "Other data";
     pub const SPEED: &str = "Speed";
     pub const TRAINING: &str = "During training";
     /// All headings, in report order.
     pub const ALL: [&str; 9] =
-        [SINGLE_HEADS, BEST_HEADS, MORE_AND_MORE, ORDERS, FUNCTIONS, GATES, OTHER_DATA, SPEED, TRAINING];
+        [SINGLE_HEADS, BEST_HEADS, MANY_HEADS, ORDERS, FUNCTIONS, GATES, OTHER_DATA, SPEED, TRAINING];
 }
 
-pub(crate) type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
+pub(crate) type Draw = fn(ResultFile, &Request<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
 
 /// A table or figure, or several that belong together.
 pub struct Artefact {
@@ -96,15 +96,15 @@ impl Artefact {
     pub fn sheets(
         &self,
         source: &Source,
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         left_out: &mut LeftOut,
     ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
         let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
-        let files = asked.if_there(self.reads.files(source, asked), left_out)?;
+        let files = request.if_there(self.reads.files(source, request), left_out)?;
         for file in files.unwrap_or_default() {
             let folder = source.figures(&file);
-            let drawn = (self.draw)(file, asked, left_out);
-            let Some(drawn) = (if asked.is_all { left_out.keep(drawn) } else { Some(drawn?) }) else {
+            let drawn = (self.draw)(file, request, left_out);
+            let Some(drawn) = (if request.is_all { left_out.keep(drawn) } else { Some(drawn?) }) else {
                 continue;
             };
             has_any = true;

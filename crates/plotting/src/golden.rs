@@ -12,7 +12,7 @@ use serde_json::Value;
 use test_support::golden;
 
 use crate::artefacts::ARTEFACTS;
-use crate::view::{Asked, summary};
+use crate::view::{Request, summary};
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
@@ -21,12 +21,12 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn sheets(folders: &Folders) -> Vec<(String, Sheet)> {
-    let (asked, mut left_out) = (Asked::everything(CRITERION, folders), LeftOut::default());
+    let (request, mut left_out) = (Request::everything(CRITERION, folders), LeftOut::default());
     let mut sheets = Vec::new();
     for subject in subjects(&folders.results).unwrap() {
         let source = Source::subject(folders, &subject);
         for artefact in ARTEFACTS {
-            let drawn = artefact.sheets(&source, &asked, &mut left_out).unwrap().unwrap_or_default();
+            let drawn = artefact.sheets(&source, &request, &mut left_out).unwrap().unwrap_or_default();
             let drawn = drawn.into_iter().map(|(_, sheet)| (format!("{subject}/{}", sheet.stem), sheet));
             sheets.extend(drawn.filter(|(_, sheet)| !sheet.is_empty()));
         }

@@ -67,7 +67,7 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
     assert!(fs::read_to_string(caption).unwrap().contains("](figure1b-first-500.png)"));
     for (arguments, expected) in [
         ("table1 tiny-translation --attention dec-dec", "dec-dec (decoder self-attention)"),
-        ("figure6 experiments/tiny-translation.toml --format svg", "Heads that can go."),
+        ("figure6 experiments/tiny-translation.toml --format svg", "Prunable heads."),
         ("figure2 tiny-translation --against shifted --format svg", "Pearson's r"),
         ("table1 tiny-language --split questions", "in percentage points; tiny-language, questions"),
         ("summary", "| M19: WMT, newstest2013 (Table 1) | enc-enc | BLEU 36.05 | 96 |"),
@@ -88,15 +88,15 @@ fn what_is_not_there_and_wrong_arguments_are_explained() {
     for [arguments, code, expected] in cases(
         "
 figure1 tiny-inference --attention dec-dec | 1 | no rows for attention type dec-dec: `results/tiny
-table5 tiny-language | 1 | make it with `headcount layers tiny-language --select-on <split>`
-figure2 tiny-language | 1 | cross-domain-<split>-<split>.csv` does not exist: make it with `headcount domains
+table5 tiny-language | 1 | measure it with `headcount layers tiny-language --select-on <split>`
+figure2 tiny-language | 1 | cross-domain-<split>-<split>.csv` does not exist: measure it with `headcount domains
 figure2 tiny-translation --against dev | 1 | no comparison with split `dev`
 groups tiny-language | 1 | has no groups of choices
 all nothing | 1 | unknown setup `nothing`: `results` has tiny-inference, tiny-language, tiny-tr
-all ../results | 1 | is not the name of a setup
-table2 results/tiny-language/ablate-one.csv | 1 | is of `ablate-one`, but this is drawn from results
+all ../results | 1 | is not a name of a setup
+table2 results/tiny-language/ablate-one.csv | 1 | has results of `ablate-one`, but results
 table1 out/none.csv | 1 | cannot read `out/none.csv`
-table1 tiny-language --attention decoder | 2 | it is one of enc-enc, enc-dec, dec-dec, self or all
+table1 tiny-language --attention decoder | 2 | expected one of enc-enc, enc-dec, dec-dec, self or all
 table1 tiny-language --alpha 2 | 2 | between 0 and 1
 table2 tiny-language --against dev | 2 | unexpected argument '--against'
 ",
@@ -121,11 +121,11 @@ fn changed(file: &str, from: &str, to: &str) -> (TempDir, PathBuf) {
 fn bad_rows_are_named_in_one_line() {
     for [command, file, from, to, expected] in cases(
         "
-table1 | tiny-inference/ablate-one | layer, | | does not begin with the header of these results: `layer` is missing; results of an
+table1 | tiny-inference/ablate-one | layer, | | does not begin with the header of these results: `layer` is missing; measure results of an
 table1 | tiny-inference/ablate-one | self,2,2,accuracy,83.5,82.253 | self,2,2,accuracy,83.5,NaN | score of self:2:2 is NaN, but it
-table1 | tiny-inference/ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: self:2:2 is there twice
-table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | unknown metric `\\u{1b}[2J`: it is one of accuracy, bleu
-figure2 | tiny-translation/ablate-one | enc-enc | enc-enc | ablate-one.csv` has no signature, which would name the split
+table1 | tiny-inference/ablate-one | self,2,3, | self,2,2, | line 8, is not a row of this file: self:2:2 occurs twice
+table1 | tiny-inference/ablate-one | self,1,2,accuracy | self,1,2,\u{1b}[2J | unknown metric `\\u{1b}[2J`: expected one of accuracy, bleu
+figure2 | tiny-translation/ablate-one | enc-enc | enc-enc | ablate-one.csv` has no signature file next to it, which would name its split
 figure3 | tiny-inference/iterative-prune | ,1,2,8, | ,1,9,8, | masked of all by importance, step 1 is 9, but it must be at most `heads`
 table4 | tiny-inference/speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
 agreement | tiny-language/importance | example,0.323833 | example,1e101 | must be a number from -1e100 to 1e100
@@ -168,14 +168,14 @@ fn files_that_are_torn_or_of_another_subject_are_left_out_by_name() {
         fs::copy(from.join(name), to.join(name)).unwrap();
     }
     let (code, _, stderr) = run(&folder, "all tiny-inference --format svg");
-    let expected = "importance.csv` is of subject `tiny-language`, as its signature says";
+    let expected = "importance.csv` belongs to setup `tiny-language` according to its signature";
     assert!(code == 0 && stderr.contains(expected), "{stderr}");
     assert!(figures(&folder, "tiny-inference").contains(&"figure3.svg".to_owned()));
     let subject = from;
     let rows = fs::read_to_string(subject.join("ablate-one.csv")).unwrap();
     fs::write(subject.join("ablate-one.csv"), &rows[..rows.len() - 9]).unwrap();
     let (code, _, stderr) = run(&folder, "table1 tiny-language");
-    assert!(code == 1 && stderr.contains("since it was complete: its last line is torn"), "{stderr}");
+    assert!(code == 1 && stderr.contains("after it was completed: its last line is torn"), "{stderr}");
     fs::remove_file(subject.join("ablate-one.json")).unwrap();
     let (code, stdout, stderr) = run(&folder, "heads tiny-language --format svg");
     let caption = fs::read_to_string(subject.join("figures/heads.md")).unwrap();
@@ -236,7 +236,7 @@ fn what_is_not_finished_says_so() {
     fs::write(path.with_extension("partial.json"), format!("{running}\n}}\n")).unwrap();
     fs::rename(path.with_extension("csv"), path.with_extension("partial.csv")).unwrap();
     let (code, stdout, stderr) = run(&folder, "table1 results/tiny-language/ablate-one.partial.csv");
-    let remark = "`ablate-one.partial.csv` is not finished: the run was killed or is still going";
+    let remark = "`ablate-one.partial.csv` is not finished: the run was killed or is still running";
     assert!(
         code == 0 && stdout.contains("tiny-language, test, not finished") && stdout.contains(remark),
         "{stdout}{stderr}"
@@ -253,11 +253,11 @@ fn what_is_not_finished_says_so() {
 fn comparisons_and_searches_of_other_runs_are_left_out() {
     for [command, file, from, to, expected] in cases(
         "
-all tiny-translation | cross-domain-test-shifted.csv | all,18,bleu,30.5 | all,18,bleu,31.5 | first_base_score of all is 31.5 but 30.5 there
-figure3 tiny-inference | joint-search.json | ab12 | ef56 | iterative-prune.csv`: weights is ef56 but ab12 there
-prune-and-retrain tiny-translation | iterative-prune.json | ab12 | ef56 | prune-and-retrain.csv`: weights is ef56 but ab12 there
+all tiny-translation | cross-domain-test-shifted.csv | all,18,bleu,30.5 | all,18,bleu,31.5 | first_base_score of all is 31.5 here but 30.5 there
+figure3 tiny-inference | joint-search.json | ab12 | ef56 | iterative-prune.csv`: weights is ef56 here but ab12 there
+prune-and-retrain tiny-translation | iterative-prune.json | ab12 | ef56 | prune-and-retrain.csv`: weights is ef56 here but ab12 there
 prune-and-retrain tiny-translation | iterative-prune.csv | 0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:2 | 0.9,,,,enc-enc:1:1+enc-enc:1:2+enc-enc:1:3+enc-enc:2:1+enc-enc:2:3 | masks other heads than `results/tiny-translation/prune-and-
-all tiny-translation | head-functions.json | ab12 | ef56 | train-gates.csv`: weights is ef56 but ab12 there
+all tiny-translation | head-functions.json | ab12 | ef56 | train-gates.csv`: weights is ef56 here but ab12 there
 ",
     ) {
         let (_, subject) = command.split_once(' ').unwrap();

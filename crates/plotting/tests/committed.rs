@@ -8,8 +8,8 @@ use std::process::Command;
 use records::Signature;
 use test_support::skipped;
 
-const MOST_FILES: usize = 900;
-const MOST_BYTES: u64 = 29_000_000;
+const MAX_FILES: usize = 900;
+const MAX_BYTES: u64 = 29_000_000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -56,8 +56,8 @@ fn results_are_few_and_figures_are_those_of_the_pages() {
         return skipped("this is no git repository");
     };
     let bytes: u64 = files.iter().map(|file| fs::metadata(root().join(file)).unwrap().len()).sum();
-    assert!(files.len() <= MOST_FILES, "{} files", files.len());
-    assert!(bytes <= MOST_BYTES, "{bytes} bytes");
+    assert!(files.len() <= MAX_FILES, "{} files", files.len());
+    assert!(bytes <= MAX_BYTES, "{bytes} bytes");
     let pages = ["../README", "README", "voita", "deciding", "summary", "../experiments/README"];
     let read = |page| fs::read_to_string(root().join("results").join(page).with_extension("md")).unwrap();
     let pages = pages.map(read).concat();

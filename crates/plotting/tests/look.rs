@@ -80,7 +80,7 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
     look.write(&folders, &path).unwrap();
     let (html, data) = parsed(&path);
     let shown = text(&html, "dl.facts");
-    for part in ["</script><img", "\\u{1b}[2J\\u{202e}", "Its translation", "le chien", "enc-enc:1:2"] {
+    for part in ["</script><img", "\\u{1b}[2J\\u{202e}", "Generated translation", "le chien", "enc-enc:1:2"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert_eq!(html.select(&Selector::parse("img").unwrap()).count(), 0);
@@ -104,7 +104,7 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
         facts.map(|fact| fact[0].as_str().unwrap().to_owned()).collect()
     };
     let found = names(&data);
-    let facts = ["change of BLEU", "95% interval", "verdict", "what it does"];
+    let facts = ["change in BLEU", "95% interval", "verdict", "what it does"];
     assert!(facts.iter().all(|fact| found.iter().any(|name| name == fact)), "{found:?}");
     // a copy of the sweep serves as one of another kind of ablation
     let own = folder.path().join("results/tiny-translation");
@@ -119,7 +119,7 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
 
     for (look, sentence) in [
         (Look { weights: Some("cd34"), ..look }, "other weights"),
-        (Look { subject: "new", ..look }, "Nothing was measured"),
+        (Look { subject: "new", ..look }, "has no measurements"),
     ] {
         let path = folder.path().join("other.html");
         look.write(&folders, &path).unwrap();

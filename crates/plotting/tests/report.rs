@@ -190,16 +190,16 @@ fn what_is_torn_or_wrong_is_named_and_never_zero() {
     for part in [
         "the last line of `ablate-one.csv` is torn",
         "iterative-prune.csv`",
-        "its checksum is not the one in its signature",
+        "its checksum differs from the signature's",
         "speed-bench.csv`",
-        "ablate-all-but-one.csv` is of `speed-bench`",
+        "ablate-all-but-one.csv` has results of `speed-bench`",
     ] {
         assert!(faults.contains(part) && stderr.contains(part), "{part}: {faults}{stderr}");
     }
     let (heads, rows) = (sweep.lines().count() - 1, all(&report, "#heads .table tbody tr").len());
     assert_eq!(rows, heads - 1, "the torn head has no row");
     assert!(
-        all(&report, "#speed, #more-and-more-heads").is_empty(),
+        all(&report, "#speed, #many-heads-at-once").is_empty(),
         "nothing is drawn of what cannot be read"
     );
 }
@@ -209,7 +209,7 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("results/empty")).unwrap();
     for (argument, expected) in [
-        ("empty", "nothing of `empty` can be read: there are no results"),
+        ("empty", "no results of `empty` can be read: there are no results"),
         ("--all", "has no results that can be read"),
     ] {
         let (code, stderr) = run(&folder, &[argument]);
@@ -226,7 +226,7 @@ fn only_an_html_file_can_be_replaced() {
     let csv = folder.path().join("results/tiny-inference/ablate-one.csv");
     let before = fs::read(&csv).unwrap();
     let (code, stderr) = run(&folder, &["tiny-inference", "--out", csv.to_str().unwrap()]);
-    assert!(code == 2 && stderr.contains("its name must end in `.html`"), "{stderr}");
+    assert!(code == 2 && stderr.contains("name of an HTML file must end in `.html`"), "{stderr}");
     assert_eq!(fs::read(&csv).unwrap(), before);
     let taken = folder.path().join("taken.html");
     fs::create_dir(&taken).unwrap();

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use heads::MOST_HEADS;
+use heads::MAX_HEADS;
 use stats::MetricName;
 use stats::metric::Range;
 
@@ -50,7 +50,7 @@ pub const MOST: f64 = 1e9;
 
 pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
     [("layer", layer), ("head", head)]
-        .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS as f64, "1 to 256"))
+        .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MAX_HEADS as f64, "1 to 256"))
 }
 
 /// Maximum of a measured number, such that squares are finite and axes can span all numbers.
@@ -67,12 +67,7 @@ pub(crate) fn finite(columns: &[(&'static str, Option<f64>)]) -> Vec<Limit> {
 pub(crate) fn step_limits(masked: usize, heads: usize) -> [Limit; 2] {
     [
         Limit::new("heads", heads as f64, 1.0..=1e5, "1 to 100000"),
-        Limit::new(
-            "masked",
-            masked as f64,
-            0.0..=heads as f64,
-            "at most `heads`: no more than 100 % can be masked",
-        ),
+        Limit::new("masked", masked as f64, 0.0..=heads as f64, "at most `heads`"),
     ]
 }
 
@@ -115,10 +110,10 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
 
 /// Returns the range of a score; rounding may put a perfect one slightly above 100 points.
 fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
-    const MOST_POINTS: f64 = 100.0 + 1e-6;
+    const MAX_POINTS: f64 = 100.0 + 1e-6;
     match metric.range() {
-        Range::Points => (0.0..=MOST_POINTS, "0 to 100"),
-        Range::Signed => (-MOST_POINTS..=MOST_POINTS, "-100 to 100"),
+        Range::Points => (0.0..=MAX_POINTS, "0 to 100"),
+        Range::Signed => (-MAX_POINTS..=MAX_POINTS, "-100 to 100"),
         Range::Unbounded => (0.0..=MOST, "a number from 0 to 1e9"),
         Range::Real => (-MOST..=MOST, "a number from -1e9 to 1e9"),
     }
@@ -165,7 +160,7 @@ fn check_metric<R: Row>(path: &Path, row: &R, signature: Option<&Signature>) -> 
 
 /// Checks each row, that all rows are from one run, the rows of each group, and each row against its predecessor.
 pub fn check_rows<R: Row>(path: &Path, rows: &[R]) -> Result<(), Error> {
-    let Some(first) = rows.first() else { return Err(Error::of(path, "holds no rows yet")) };
+    let Some(first) = rows.first() else { return Err(Error::of(path, "has no rows yet")) };
     rows.iter().try_for_each(|row| check_row(path, row))?;
     rows.iter().try_for_each(|row| check_same(path, [first, row], Row::of_run))?;
     let mut groups: BTreeMap<String, &R> = BTreeMap::new();
@@ -184,7 +179,7 @@ fn check_row<R: Row>(path: &Path, row: &R) -> Result<(), Error> {
             Err(range(path, row, (column, value.unwrap_or(f64::NAN), words)))
         }
         None => row.fault().map_or(Ok(()), |fault| {
-            Err(Error::Invalid(format!("`{}`: {} cannot be: {fault}", path.display(), row.title())))
+            Err(Error::Invalid(format!("`{}`: {} is invalid: {fault}", path.display(), row.title())))
         }),
     }
 }

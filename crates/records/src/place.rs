@@ -95,7 +95,7 @@ impl Held {
         let name = csv.file_name().unwrap_or_default().to_string_lossy();
         if !name.ends_with(".csv") || name.ends_with(".partial.csv") || csv.is_dir() {
             let fault =
-                "cannot hold results: it must be a file whose name ends in `.csv`, and not in `.partial.csv`";
+                "cannot hold results: expected a file whose name ends in `.csv` but not in `.partial.csv`";
             return Err(Error::of(csv, fault));
         }
         let lock = Lock::take(csv)?.ok_or_else(|| Error::InUse { path: csv.to_owned() })?;
@@ -145,7 +145,7 @@ impl Held {
     pub fn check_finished<R: Row>(&self) -> Result<(), Error> {
         match Stored::<R>::unfinished(&self.partial)? {
             Some(unfinished) => {
-                let fault = "is an unfinished run: give its command again to finish it, or remove the file";
+                let fault = "is an unfinished run: repeat its command to finish it, or remove the file";
                 Err(Error::of(&unfinished.path, fault))
             }
             None => remove(&self.partial.csv),

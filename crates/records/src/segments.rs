@@ -29,13 +29,13 @@ use crate::{Error, Signature, Sum};
 const LONGEST: u64 = 1 << 28;
 
 /// Maximum length of all members together, in bytes of text.
-const MOST_TEXT: u64 = 1 << 33;
+const MAX_TEXT: u64 = 1 << 33;
 
 /// Length from which on a block ends a member of a complete file, in bytes of text.
 const LONG: usize = 1 << 26;
 
 /// Maximum number of segments of a test set.
-const MOST_SEGMENTS: usize = 1 << 22;
+const MAX_SEGMENTS: usize = 1 << 22;
 
 /// Statistics of a model with heads masked, or of a full model.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +78,7 @@ impl Block {
             } else if *place == cells.len() && base.is_none() {
                 cells.push(segment.clone());
             } else {
-                return Err(format!("`{}` does not reach segment {}", self.name, place + 1));
+                return Err(format!("`{}` skips segments before segment {}", self.name, place + 1));
             }
         }
         if Self::new(String::new(), &cells, None).sums == self.sums {
@@ -195,7 +195,7 @@ impl Blocks {
             let fault = match (may_be_gzip(rest), read.complete) {
                 (true, _) => "its end is torn",
                 (false, 0) => "it is not compressed with gzip",
-                (false, _) => "what follows its last gzip member is not gzip",
+                (false, _) => "the data after its last gzip member is not gzip",
             };
             return Err(no_segments(path, fault));
         }
@@ -230,7 +230,7 @@ pub(crate) fn check_segments(path: &Path, bytes: Option<&[u8]>, signature: &Sign
     match &signature.complete {
         Some(complete) if complete.segments_sha256 != bytes.map(sha256) => Err(Error::of(
             path,
-            "was edited, or mixed with another file, since it was complete: --again computes it anew",
+            "was edited or mixed with another file after it was completed: --again measures it again",
         )),
         _ => Ok(()),
     }
@@ -247,7 +247,7 @@ fn compressed(text: &str) -> Vec<u8> {
 }
 
 fn no_segments(path: &Path, fault: &str) -> Error {
-    Error::of(path, format!("does not hold the statistics of segments: {fault}"))
+    Error::of(path, format!("has no valid statistics of segments: {fault}"))
 }
 
 /// Readable part of a file that may be torn.
@@ -261,7 +261,7 @@ impl Readable {
     fn of(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
         let fault = |fault: String| no_segments(path, &fault);
         let mut blocks = Blocks::default();
-        let (mut complete, mut left) = (0, MOST_TEXT);
+        let (mut complete, mut left) = (0, MAX_TEXT);
         while let Some((text, length)) = member(&bytes[complete..], left.min(LONGEST)).map_err(&fault)? {
             left -= text.len() as u64;
             let text = String::from_utf8(text).map_err(|_| fault("it is not UTF-8 text".to_owned()))?;
@@ -285,7 +285,7 @@ fn member(bytes: &[u8], limit: u64) -> Result<Option<(Vec<u8>, usize)>, String> 
         return Ok(None);
     }
     if text.len() as u64 > limit {
-        return Err(format!("a part of it holds more than {LONGEST} bytes of text"));
+        return Err(format!("one of its gzip members contains more than {LONGEST} bytes of text"));
     }
     Ok(Some((text, bytes.len() - decoder.into_inner().len())))
 }
@@ -296,11 +296,11 @@ fn parse(text: &str, blocks: &mut Blocks) -> Result<(), String> {
         let shown = || line.chars().take(80).collect::<String>().escape_debug().to_string();
         let mut words = line.split(',');
         let (Some(name), Some(segment)) = (words.next(), words.next()) else {
-            return Err(format!("`{}` is not a line of it", shown()));
+            return Err(format!("`{}` is not a valid line", shown()));
         };
         if blocks.columns.is_empty() {
             if (name, segment) != ("row", "segment") || words.clone().next().is_none() {
-                return Err(format!("it begins with `{}`, not with `row,segment,`", shown()));
+                return Err(format!("it begins with `{}`: expected `row,segment,`", shown()));
             }
             blocks.columns = words.map(str::to_owned).collect();
             continue;
@@ -337,7 +337,7 @@ fn add(block: Option<&mut Block>, name: &str, segment: usize, cells: &[&str]) ->
     let is_own = |block: &&mut Block| name.is_empty() || block.name == name;
     let is_later = |block: &&mut Block| block.segments.last().is_none_or(|(last, _)| *last < segment - 1);
     match block.filter(is_own).filter(is_later) {
-        Some(block) if segment <= MOST_SEGMENTS => block.segments.push((segment - 1, cells)),
+        Some(block) if segment <= MAX_SEGMENTS => block.segments.push((segment - 1, cells)),
         _ => return Err("does not follow the line before it"),
     }
     Ok(())

@@ -65,9 +65,9 @@ impl FromStr for Shard {
         match parts {
             Some((number, of)) if (1..=of).contains(&number) => Ok(Self { of, number }),
             Some((number, of)) if of > 0 => {
-                Err(format!("there is no shard {number} of {of}: they are counted from 1 to {of}"))
+                Err(format!("there is no shard {number} of {of}: shards are counted from 1 to {of}"))
             }
-            _ => Err("must be a shard and the number of shards, such as 2/8".to_owned()),
+            _ => Err("must be the number of the shard and the number of shards, such as 2/8".to_owned()),
         }
     }
 }

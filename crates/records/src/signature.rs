@@ -88,7 +88,7 @@ fn is_one(block: &usize) -> bool {
 }
 
 /// Maximum number of resamples in any result; results from before swaps were introduced may have this many.
-const MOST_RESAMPLES: usize = 1_000_000;
+const MAX_RESAMPLES: usize = 1_000_000;
 
 /// Content of a complete file, to detect edited or mixed files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -391,11 +391,11 @@ impl Signature {
             .map_err(|source| Error::of(path, format!("is not the signature of a run: {source}")))?;
         match signature.testing {
             Some(Testing { resamples, margin_percent, block, .. })
-                if resamples > MOST_RESAMPLES || block == 0 || !is_margin(margin_percent) =>
+                if resamples > MAX_RESAMPLES || block == 0 || !is_margin(margin_percent) =>
             {
                 let fault = format!(
-                    "asks for {resamples} resamples, blocks of {block} and a margin of {margin_percent} %: at most \
-                     {MOST_RESAMPLES}, blocks of at least 1, and a margin above 0 and at most 100 %, are possible"
+                    "asks for {resamples} resamples, blocks of {block} and a margin of {margin_percent}%: allowed are at most \
+                     {MAX_RESAMPLES} resamples, blocks of at least 1, and a margin above 0 and at most 100%"
                 );
                 Err(Error::of(path, fault))
             }

@@ -58,7 +58,7 @@ impl<R: Row> Stored<R> {
             if now.measured.is_none() || stored.signature.measured.is_some() {
                 return Ok(());
             }
-            let fault = "has no statistics of segments, without which nothing can be tested: --again measures it anew";
+            let fault = "has no statistics of segments, which tests require: --again measures it again";
             Err(Error::of(&stored.path, fault))
         };
         let is_same = |old: &Identity| {
@@ -141,7 +141,7 @@ impl<R: Row> Stored<R> {
         }
         let differences = differences.join("; ");
         let fault = format!(
-            "belongs to another run ({differences}): the experiment's --again replaces it, its --output names another file"
+            "belongs to another run ({differences}): replace it with the experiment's --again, or choose another file with --output"
         );
         Err(Error::of(&self.path, fault))
     }
@@ -150,8 +150,8 @@ impl<R: Row> Stored<R> {
     pub(crate) fn check_base(&self, base: &Block) -> Result<(), Error> {
         match self.blocks.get(&base.name) {
             Some(stored) if stored != base && !self.rows.is_empty() => Err(Error::Invalid(format!(
-                "the full model differs in {} of {} segments from when `{}` was begun, on another machine or with other \
-                 libraries: compute all rows with --again, remove the file, or name another by --output",
+                "the full model differs in {} of {} segments from `{}`, which was begun on another machine or with other \
+                 libraries: measure all rows with --again, remove the file, or choose another with --output",
                 stored.differences(base),
                 base.segments.len(),
                 self.path.display()
@@ -188,8 +188,8 @@ impl<R: Row> Stored<R> {
         if others.blocks.iter().any(|block| self.check_base(block).is_err()) {
             let (path, other) = (self.path.display(), others.path.display());
             return Err(Error::Invalid(format!(
-                "the full model differs between `{path}` and `{other}`, on other machines or with other libraries: measure one \
-                 of them again with the experiment's --again"
+                "the full model differs between `{path}` and `{other}`, which come from different machines or libraries: measure \
+                 one of them again with the experiment's --again"
             )));
         }
         if self.rows.is_empty() {
@@ -217,7 +217,7 @@ fn signed<R: Row>(place: &Place, is_growing: bool) -> Result<Option<Signed<R>>, 
     let signature = signature.ok_or_else(|| {
         let beside = place.signature.display();
         let fault = format!(
-            "has rows, but its signature `{beside}` is missing: move it away, or name another file by --output"
+            "has rows, but its signature `{beside}` is missing: move the file away, or choose another with --output"
         );
         Error::of(&place.csv, fault)
     })?;

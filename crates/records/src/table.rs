@@ -65,11 +65,11 @@ pub(crate) fn check_complete(
     } else if rows != complete.rows {
         format!("it has {rows} rows instead of {}", complete.rows)
     } else {
-        "its checksum is not the one in its signature".to_owned()
+        "its checksum differs from the signature's".to_owned()
     };
     Err(Error::of(
         path,
-        format!("was edited or mixed since it was complete: {found}; --again computes it anew"),
+        format!("was edited or mixed after it was completed: {found}; --again measures it again"),
     ))
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8], is_growing: bool) -> Resu
         match rows.entry(row.key()) {
             Entry::Vacant(place) => drop(place.insert(row)),
             Entry::Occupied(mut there) if is_growing => drop(there.insert(row)),
-            Entry::Occupied(there) => return Err(fault(format!("{} is there twice", there.get().title()))),
+            Entry::Occupied(there) => return Err(fault(format!("{} occurs twice", there.get().title()))),
         }
     }
     Ok(Table { rows, complete })
@@ -127,10 +127,10 @@ fn header_columns<R: Row>(
 fn header_fault<R: Row>(line: &str) -> String {
     let line = line.strip_suffix('\n').unwrap_or(line);
     if line.ends_with('\r') {
-        return "its lines end in CR LF, as on Windows, and not in LF".to_owned();
+        return "its lines end in CR LF, as on Windows, instead of LF".to_owned();
     }
     if let Some(line) = line.strip_prefix('\u{feff}') {
-        return format!("a byte order mark stands before `{}`", excerpt(line));
+        return format!("a byte order mark precedes `{}`", excerpt(line));
     }
     if line.is_empty() {
         return "its first line is empty".to_owned();
@@ -145,9 +145,12 @@ fn header_fault<R: Row>(line: &str) -> String {
     let unknown = unknown.map(|column| format!("`{}` is unknown", excerpt(column)));
     let faults: Vec<String> = missing.into_iter().chain(unknown).collect();
     if faults.is_empty() {
-        return "its columns are in another order, or one is there twice".to_owned();
+        return "its columns are in another order, or one occurs twice".to_owned();
     }
-    format!("{}; results of an older version are made anew by the experiment's --again", faults.join(" and "))
+    format!(
+        "{}; measure results of an older version again with the experiment's --again",
+        faults.join(" and ")
+    )
 }
 
 fn parse_row<R: Row>(line: &[u8], columns: &[&str]) -> Result<R, String> {
@@ -283,12 +286,15 @@ mod tests {
         let own = header::<TrainingRow>();
         for (line, fault) in [
             (header::<AblationRow>(), "it begins with `attention,layer,head,"),
-            (own.replace("dev_loss", "loss"), "`dev_loss` is missing and `loss` is unknown; results of"),
+            (
+                own.replace("dev_loss", "loss"),
+                "`dev_loss` is missing and `loss` is unknown; measure results of",
+            ),
             ("notes without a line break".to_owned(), "it begins with `notes without a line break`"),
             ("\n".to_owned(), "its first line is empty"),
             (own.replace("epoch,step", "step,epoch"), "its columns are in another order"),
             (own.replace('\n', "\r\n"), "its lines end in CR LF, as on Windows"),
-            (format!("\u{feff}{own}"), "a byte order mark stands before `epoch,"),
+            (format!("\u{feff}{own}"), "a byte order mark precedes `epoch,"),
         ] {
             let expected = format!("`log.csv` does not begin with the header of these results: {fault}");
             assert!(failure(&line).starts_with(&expected), "{expected}: {}", failure(&line));
@@ -306,7 +312,7 @@ mod tests {
         let read = |is_growing| parse::<AblationRow>(Path::new("a.csv"), text.as_bytes(), is_growing);
         let rows = read(true).unwrap().rows;
         assert_eq!(rows.into_values().map(|row| row.looks).collect::<Vec<_>>(), ["48+96"]);
-        assert!(read(false).unwrap_err().to_string().contains("is there twice"));
+        assert!(read(false).unwrap_err().to_string().contains("occurs twice"));
     }
 
     #[test]

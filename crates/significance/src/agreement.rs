@@ -72,7 +72,7 @@ impl Sweep {
         } else {
             let (sweep, path) = (self.path.display(), path.display());
             Err(Error::Invalid(format!(
-                "`{sweep}` is of another model, other data or other settings than `{path}`: --again measures it"
+                "`{sweep}` has another model, data or settings than `{path}`: measure it again with --again"
             )))
         }
     }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     /// Returns a sweep whose heads make these numbers of segments wrong.
-    fn swept(attention: &str, examples: usize, wrong: &[usize]) -> Sweep {
+    fn accuracy_sweep(attention: &str, examples: usize, wrong: &[usize]) -> Sweep {
         let segments = |wrong: usize| {
             let outcome = |n: usize| Outcome { gold: 1, predicted: usize::from(n >= wrong) };
             Segments::Classes((0..examples).map(outcome).collect(), ClassificationMetric::Accuracy)
@@ -262,7 +262,7 @@ mod tests {
             Segments::Nats((1..9).map(document).collect())
         };
         let nats = sweep("self", segments(0), (1..13).map(segments).collect());
-        let accuracy = swept("self", 16, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 9, 10]);
+        let accuracy = accuracy_sweep("self", 16, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 9, 10]);
         let found = &agreement(&nats, &accuracy, TESTING).unwrap()[0];
         for correlation in [found.pearson, found.spearman] {
             assert!((correlation.unwrap() - (1.0 - 16.0 / 286.0)).abs() < 1e-12, "{found:?}");
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_sweep_of_anything_else_does_not_fit() {
-        let mut sweep = swept("dec-dec", 12, &[1, 2, 3]);
+        let mut sweep = accuracy_sweep("dec-dec", 12, &[1, 2, 3]);
         sweep.identity = Identity {
             split: "test".to_owned(),
             limit: Some(100),
@@ -303,7 +303,7 @@ mod tests {
             Identity { data, ..comparison.clone() },
         ] {
             let error = fits(&other, "test", &other.arguments).unwrap_err().to_string();
-            assert!(error.starts_with("`ablate-one.csv` is of another model"), "{error}");
+            assert!(error.starts_with("`ablate-one.csv` has another model"), "{error}");
         }
     }
 
@@ -312,8 +312,8 @@ mod tests {
     /// enc-enc: 1, 2, 3, 4 and 2, 4, 6, 8 wrong segments, r = 1; dec-dec does not vary on the second split.
     #[test]
     fn each_type_is_compared_by_itself_and_all_together() {
-        let first = swept("dec-dec", 12, &[1, 2, 3, 4, 5, 6]);
-        let mut second = swept("dec-dec", 16, &[2, 4, 6, 8, 9, 9]);
+        let first = accuracy_sweep("dec-dec", 12, &[1, 2, 3, 4, 5, 6]);
+        let mut second = accuracy_sweep("dec-dec", 16, &[2, 4, 6, 8, 9, 9]);
         second.rows.reverse(); // heads are found by name
         second.variants.reverse();
         let found = agreement(&first, &second, TESTING).unwrap();
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!((found[2].pearson, found[2].spearman), (None, None));
         assert_eq!((found[0].first_base_score, found[0].heads, found[0].top), (100.0, 6, 6));
         assert_eq!((found[1].pearson_low, found[1].pearson_high), (None, None), "r is 1");
-        let other = swept("self", 12, &[1, 2, 3, 4, 5, 6]);
+        let other = accuracy_sweep("self", 12, &[1, 2, 3, 4, 5, 6]);
         let error = agreement(&other, &second, TESTING).unwrap_err().to_string();
         assert_eq!(error, "there is no row for `self:1:5` on the second split");
     }

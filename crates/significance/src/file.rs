@@ -67,8 +67,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     let Some(signature) = Signature::read(&Signature::path_beside(path))? else { return not_measured() };
     if signature.part.is_some() {
         let path = path.display();
-        let fault =
-            format!("`{path}` is one shard: `merge` joins it with the others, and tests them together");
+        let fault = format!("`{path}` is a single shard: `merge` joins all shards and tests them together");
         return Err(Error::Invalid(fault));
     }
     let Some(testing) = signature.testing.map(change) else { return not_measured() };
@@ -131,7 +130,7 @@ fn retest_agreement(
     if let Some(missing) = [&first, &second].into_iter().find(|sweep| !sweep.exists()) {
         let (path, sweep) = (path.display(), missing.file_name().unwrap_or_default().display());
         return Err(Error::Invalid(format!(
-            "`{path}` compares `{sweep}`, which is not beside it: move it there, or give the command that made it again"
+            "`{path}` compares `{sweep}`, which is not in its folder: move it there, or repeat the command that wrote it"
         )));
     }
     let (first, second) = (Sweep::read(&first)?, Sweep::read(&second)?);

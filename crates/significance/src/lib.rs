@@ -67,7 +67,7 @@ pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
     let metric = measured.metric;
     Metric::of(metric, measured.positive).ok_or_else(|| {
         Error::Invalid(format!(
-            "the signature has `{metric}` with the wrong `positive`: f1 has a positive class there, no other metric has"
+            "the signature has `{metric}` with a wrong `positive`: f1 requires a positive class, no other metric allows one"
         ))
     })
 }
@@ -136,7 +136,7 @@ impl<'a> Store<'a> {
 /// Returns the reason why the segments of two models cannot be compared; `None` if they can.
 pub fn unpaired(own: &Segments, base: &Segments) -> Option<&'static str> {
     if own.len() != base.len() || own.metric() != base.metric() {
-        return Some("it has another number of segments, or another metric");
+        return Some("it has another number of segments or another metric");
     }
     let cells = |all: &Segments| (0..all.len()).map(|n| all.cells(n)).collect::<Vec<Cells>>();
     unpaired_cells(base.metric(), &cells(own), &cells(base))
@@ -145,12 +145,12 @@ pub fn unpaired(own: &Segments, base: &Segments) -> Option<&'static str> {
 /// Returns the reason why a model's segments cannot be compared with its base's: a value differs that masking cannot change.
 fn unpaired_cells(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static str> {
     let (columns, fault) = match metric {
-        Metric::Classes(_) => (0..1, "its true classes are others than those of the base"),
-        Metric::Nats => (1..3, "its numbers of tokens or words are others than those of the base"),
+        Metric::Classes(_) => (0..1, "its true classes differ from the base's"),
+        Metric::Nats => (1..3, "its numbers of tokens or words differ from the base's"),
         Metric::Texts(metric) if metric != TextMetric::ExactMatch => {
-            (1..2, "its references are others than those of the base")
+            (1..2, "its references differ from the base's")
         }
-        Metric::Estimates(_) => (0..1, "its true values are others than those of the base"),
+        Metric::Estimates(_) => (0..1, "its true values differ from the base's"),
         _ => return None,
     };
     let is_other = |(cells, base): (&Cells, &Cells)| cells.get(columns.clone()) != base.get(columns.clone());
@@ -215,7 +215,7 @@ pub fn look<R: TestedRow>(
     (predicted, clusters): (Option<&Predictions>, &[usize]),
     (rules, testing): (UntilDecided, Testing),
 ) -> Result<(), Error> {
-    let looks = row.looks().ok_or_else(|| Error::of_row(&row.name(), "it has no look"))?;
+    let looks = row.looks().ok_or_else(|| Error::of_row(&row.name(), "it has no looks"))?;
     let order = sampling_order(base.len(), rules.seed);
     let looked = Looked { base, variant, predicted, order: &order, looks: &looks, clusters };
     let margin = records::verdicts::margin(base.metric().name(), base.score()?, testing.margin_percent);
@@ -280,7 +280,7 @@ fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) ->
     if stored != comparison.variant {
         let (row, found) = (row.name(), comparison.variant);
         return Err(Error::Invalid(format!(
-            "row `{row}` has the score {stored}, but its segments make {found}"
+            "row `{row}` has the score {stored}, but its segments give {found}"
         )));
     }
     row.record(&Comparison {
@@ -359,10 +359,10 @@ mod tests {
         let (right, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
         for (head, base, stored_variant, variant, expected) in [
             (3, &right, &right, &right, "row `self:1:3` cannot be tested: there are no statistics of"),
-            (1, &right, &right, &worse, "row `self:1:1` has the score 50, but its segments make 100"),
-            (1, &classes(1), &classes(0), &classes(0), "its true classes are others"),
-            (1, &documents(3), &documents(4), &documents(4), "its numbers of tokens or words are others"),
-            (1, &texts(4), &texts(5), &texts(5), "its references are others"),
+            (1, &right, &right, &worse, "row `self:1:1` has the score 50, but its segments give 100"),
+            (1, &classes(1), &classes(0), &classes(0), "its true classes differ"),
+            (1, &documents(3), &documents(4), &documents(4), "its numbers of tokens or words differ"),
+            (1, &texts(4), &texts(5), &texts(5), "its references differ"),
         ] {
             let mut blocks = stored(base, &[stored_variant]);
             let mut whole = signed(base.metric(), BTreeMap::new());
@@ -401,7 +401,7 @@ mod tests {
         for (metric, positive) in [(MetricName::F1, None), (MetricName::Accuracy, Some(1))] {
             let wrong = Measured { metric, positive, families: BTreeMap::new() };
             let message = metric_of(&wrong).unwrap_err().to_string();
-            assert!(message.contains("with the wrong `positive`"), "{message}");
+            assert!(message.contains("with a wrong `positive`"), "{message}");
         }
     }
 }

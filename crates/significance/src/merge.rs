@@ -12,7 +12,7 @@ use records::{
 use crate::{Error, rows_of, test_rows};
 
 /// Maximum number of missing rows of a shard that are listed.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// Results joined from shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,15 +122,14 @@ fn check_agreement<R: TestedRow>(shards: &[Stored<R>]) -> Result<(), Error> {
 fn check_same<R: Row>(first: &Stored<R>, shard: &Stored<R>) -> Result<(), Error> {
     let mut differences = shard.signature.identity.differences(&first.signature.identity);
     if shard.signature.testing != first.signature.testing {
-        let fault = "they are to be tested with different --resamples, --margin or --seed: name those of one in the command of \
-                     the other";
+        let fault = "their --resamples, --margin or --seed differ: give both commands equal values";
         differences.push(fault.to_owned());
     }
     if differences.is_empty() {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "`{}` and `{}` are of different runs ({}): remove those that are not wanted, or give one of the commands again",
+        "`{}` and `{}` come from different runs ({}): remove the unwanted one, or repeat one of the commands",
         first.path.display(),
         shard.path.display(),
         differences.join("; ")
@@ -141,7 +140,7 @@ fn part<R: Row>(shard: &Stored<R>) -> Result<&Part, Error> {
     shard.signature.part.as_ref().ok_or_else(|| {
         let path = shard.path.display();
         Error::Invalid(format!(
-            "`{path}` has the name of a shard, but its signature does not say so: move it away"
+            "`{path}` is named like a shard, but its signature names no shard: move it away"
         ))
     })
 }
@@ -160,17 +159,17 @@ fn check_whole<R: Row>(path: &Path, shards: &[Stored<R>], parts: &[&Part]) -> Re
         return Ok(());
     }
     let described = |(shard, rows): (&Shard, &BTreeMap<usize, &str>)| {
-        let names: Vec<&str> = rows.values().take(MOST_NAMED).copied().collect();
+        let names: Vec<&str> = rows.values().take(MAX_NAMED).copied().collect();
         let more = rows.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let is_there = parts.iter().any(|part| part.shard == *shard);
-        let state = if is_there { "which is unfinished" } else { "of which there is no file" };
+        let state = if is_there { "which is unfinished" } else { "which has no file" };
         format!("{}{more} of shard {shard}, {state}", names.join(", "))
     };
     let rows: usize = missing.values().map(BTreeMap::len).sum();
     let described = missing.iter().map(described).collect::<Vec<_>>().join("; ");
     let path = path.display();
-    Err(Error::Invalid(format!("`{path}` cannot be made yet, {rows} rows are missing: {described}")))
+    Err(Error::Invalid(format!("`{path}` is still incomplete, {rows} rows are missing: {described}")))
 }
 
 /// Refuses curves whose steps come from different orders of heads, such as from machines that round differently: each step must mask all

@@ -49,7 +49,7 @@ pub struct Look {
 ///
 /// - `is_helped`: use first-order predictions as a control variate; returns `None` if they are not stored
 pub fn replay(path: &Path, bounds: Spending, is_helped: bool) -> Result<Option<Replayed>, Error> {
-    let incomplete = || Error::Invalid(format!("`{}` is no complete, tested sweep", path.display()));
+    let incomplete = || Error::Invalid(format!("`{}` is not a complete, tested sweep", path.display()));
     let signature = Signature::read(&Signature::path_beside(path))?.ok_or_else(incomplete)?;
     let blocks = Blocks::beside(path, &signature)?.ok_or_else(incomplete)?;
     let (measured, testing) = signature.measured.as_ref().zip(signature.testing).ok_or_else(incomplete)?;

@@ -173,8 +173,8 @@ fn steps_say_how_often_the_walk_reaches_them_and_shares_of_the_oracle_are_marked
     let text = String::from_utf8(output.stdout).unwrap();
     let marked: Vec<(bool, bool)> = text
         .lines()
-        .filter(|line| line.contains("25.0 % of heads dispensable"))
-        .map(|line| (line.contains("oracle"), line.contains("made on the segments that are tested")))
+        .filter(|line| line.contains("dispensable heads: 25.0%"))
+        .map(|line| (line.contains("oracle"), line.contains("ranked on the segments that are tested")))
         .collect();
     assert_eq!(marked, [(false, false), (true, true)], "{text}");
 }
@@ -206,7 +206,7 @@ fn a_comparison_is_tested_again_beside_its_sweeps_alone() {
     assert!(rows.iter().all(|row| row.heads == 2), "they are computed from the sweeps");
 
     comparison(&folder.path().join("elsewhere/c.csv"));
-    let message = "`elsewhere/c.csv` compares `ablate-one.csv`, which is not beside it";
+    let message = "`elsewhere/c.csv` compares `ablate-one.csv`, which is not in its folder";
     let refused = retest(folder.path(), &["elsewhere/c.csv"]).assert().code(1);
     refused.stderr(contains(message).and(contains("cannot read").not()));
 }

@@ -212,10 +212,10 @@ fn shards_that_do_not_go_together_are_refused() {
     const OTHER: Testing = Testing { resamples: 29, ..TESTING };
     let name = |place| row(place).name();
     let unfinished = format!("{}, {} of shard 2/4, which is unfinished", name(5), name(9));
-    let missing = format!("{}, {} of shard 3/4, of which there is no file", name(2), name(6));
+    let missing = format!("{}, {} of shard 3/4, which has no file", name(2), name(6));
     let cases: [(Spoil, &[&str]); 7] = [
-        (|_, second| assert!(Run { seed: 2, ..second }.go() > 0), &["are of different runs (seed: "]),
-        (|_, second| assert!(Run { testing: OTHER, ..second }.go() > 0), &["different --resamples,"]),
+        (|_, second| assert!(Run { seed: 2, ..second }.go() > 0), &["come from different runs (seed: "]),
+        (|_, second| assert!(Run { testing: OTHER, ..second }.go() > 0), &["their --resamples,"]),
         (
             |_, second| assert!(Run { machine: 1, ..second }.go() > 0),
             &["the full model differs between ", "one.shard-1-of-2.csv`", "one.shard-2-of-2.csv`"],
@@ -233,7 +233,7 @@ fn shards_that_do_not_go_together_are_refused() {
                     fs::copy(whole, second).unwrap();
                 }
             },
-            &["its signature does not say so"],
+            &["its signature names no shard"],
         ),
         (
             |folder, _| {
@@ -249,7 +249,7 @@ fn shards_that_do_not_go_together_are_refused() {
                 Run::of(folder).go(); // old rows do not replace missing new ones
                 Run { again: true, ..Run::shard(folder, "1/2") }.go();
             },
-            &["5 rows are missing", "of shard 2/2, of which there is no file"],
+            &["5 rows are missing", "of shard 2/2, which has no file"],
         ),
     ];
     for (spoil, expected) in cases {
@@ -310,8 +310,8 @@ fn the_command_joins_the_shards_of_a_subject_and_says_where() {
     for (mut refused, message) in [
         (merge(&["nobody"]), "there are no results in `results/nobody`"),
         (merge(&["demo", "--experiment", "cross-domain"]), "there are no shards to join"),
-        (merge(&[shard]), "is one shard: name the subject"),
-        (command(folder.path(), "retest", &[shard]), "is one shard: `merge` joins it"),
+        (merge(&[shard]), "is a single shard: name the setup"),
+        (command(folder.path(), "retest", &[shard]), "is a single shard: `merge` joins all"),
     ] {
         refused.assert().code(1).stderr(contains(message));
     }
@@ -320,7 +320,7 @@ fn the_command_joins_the_shards_of_a_subject_and_says_where() {
         .assert()
         .code(1)
         .stdout("results/demo/ablate-one.csv: 10 rows of 2 shards\n")
-        .stderr(contains("`results/demo/ablate-one-first-9.csv` cannot be made yet, 5 rows are missing"))
+        .stderr(contains("`results/demo/ablate-one-first-9.csv` is still incomplete, 5 rows are missing"))
         .stderr(contains("the shards of 1 of 2 results could not be joined"));
     Run { path: other, ..Run::shard(folder.path(), "2/2") }.go();
     merge(&["--results", "results", "results/demo/ablate-one-first-9.csv"]).assert().success();

@@ -123,8 +123,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    args.shared
-        .refuse_shard("what is timed is a ratio on one machine, which other machines have no part in")?;
+    args.shared.refuse_shard("a ratio of speeds must be measured on a single machine")?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
@@ -144,7 +143,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let removed = removed_counts(&args.percent, description.layout(&machine)?.heads().len())?;
     ensure!(
         args.order != Order::Oracle,
-        "order oracle needs results of the split that is timed: choose another"
+        "order oracle requires results on the split that is timed: choose another order"
     );
     let sampling = Sampling { seed: args.shared.seed(), rescale: false };
     let estimate = args.estimate.estimate_if(args.order.is_measured(), &description, sampling, &machine)?;
@@ -209,7 +208,7 @@ fn identity(
 fn removed_counts(percents: &[u64], heads: usize) -> anyhow::Result<Vec<usize>> {
     let count = |&percent: &u64| {
         let count = (heads as u64 * percent).div_ceil(100) as usize;
-        ensure!(count < heads, "--percent {percent} of {heads} heads leaves none in the model");
+        ensure!(count < heads, "--percent {percent} would remove all {heads} heads");
         Ok(count)
     };
     percents.iter().map(count).collect()
@@ -269,8 +268,8 @@ impl Bench<'_> {
             let is_close = gap <= TOLERANCE * masked.abs().max(1.0);
             ensure!(
                 is_close,
-                "without {removed} an output is {found}, but {masked} with them masked: {gap:e} apart, \
-                 and {TOLERANCE:e} is allowed"
+                "an output is {found} with {removed} removed, but {masked} with them masked: they differ by {gap:e}, and \
+                 {TOLERANCE:e} is allowed"
             );
         }
         Ok(())

@@ -54,7 +54,7 @@ fn a_translator_is_timed_finished_rows_are_kept_and_what_cannot_be_timed_is_refu
     assert_eq!(both.len(), 2);
     assert_eq!(both[1], first[0]);
     for (arguments, expected) in [
-        (["--percent", "99"], "leaves none in the model"),
+        (["--percent", "99"], "would remove all"),
         (["--order", "oracle"], "choose another"),
         (["--batch-size", "4,4"], "given twice in --batch-size"),
         (["--percent", "10,11"], "remove the same number of heads"),

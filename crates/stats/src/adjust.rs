@@ -61,7 +61,7 @@ fn ascending(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len()).filter(|&index| !p_values[index].is_nan()).collect();
     for &index in &order {
         let p = p_values[index];
-        assert!((0.0..=1.0).contains(&p), "a p-value lies between 0 and 1, this one is {p}");
+        assert!((0.0..=1.0).contains(&p), "a p-value must be between 0 and 1, found {p}");
     }
     order.sort_by(|&left, &right| p_values[left].total_cmp(&p_values[right]));
     order

@@ -75,7 +75,7 @@ impl<'a> Areas<'a> {
         let runs = runs.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
         let shape = |run: &Run<'_>| run.curves.iter().map(|curve| curve.steps.len()).collect::<Vec<_>>();
         let all_equal = runs.iter().all(|run| shape(run) == shape(&runs[0]));
-        assert!(all_equal, "trainings must have the same curves");
+        assert!(all_equal, "runs must have the same curves");
         Ok(Self { runs, testing })
     }
 

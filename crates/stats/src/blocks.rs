@@ -6,14 +6,14 @@
 use crate::Segments;
 
 /// Minimum number of blocks in a test set, so that they can be drawn and swapped.
-const LEAST_BLOCKS: usize = 20;
+const MIN_BLOCKS: usize = 20;
 
 /// Share of the maximum variance that is enough.
 const ALL: f64 = 0.95;
 
 /// Returns how many neighbouring segments to draw and swap together. This is the smallest power of 2 at which the variance of the mean
 /// difference between variants and base, averaged over the variants, reaches 95% of its maximum over all powers. A test set keeps at least
-/// [`LEAST_BLOCKS`] blocks; if the variance still grows at that limit, tests underestimate it. Always 1 for metrics other than nats per
+/// [`MIN_BLOCKS`] blocks; if the variance still grows at that limit, tests underestimate it. Always 1 for metrics other than nats per
 /// token.
 ///
 /// # Panics
@@ -27,7 +27,7 @@ pub fn block_length(base: &Segments, variants: &[Segments]) -> usize {
         differences.iter().map(of).sum::<f64>()
     };
     let lengths = std::iter::successors(Some(1), |block| Some(2 * block));
-    let lengths = lengths.take_while(|&block| block == 1 || block * LEAST_BLOCKS <= base.len());
+    let lengths = lengths.take_while(|&block| block == 1 || block * MIN_BLOCKS <= base.len());
     let variances: Vec<(usize, f64)> = lengths.map(|block| (block, variance(block))).collect();
     let greatest = variances.iter().map(|&(_, variance)| variance).fold(0.0, f64::max);
     let enough = variances.iter().find(|&&(_, variance)| variance >= ALL * greatest);

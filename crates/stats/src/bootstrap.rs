@@ -16,13 +16,13 @@ use crate::testing::Testing;
 pub const RESAMPLES: usize = 10_000;
 
 /// Number of resamples for an interval with an end close to the margin: [`Resampled::ends_near`].
-pub const MOST_RESAMPLES: usize = 100_000;
+pub const MAX_RESAMPLES: usize = 100_000;
 
 /// Resamples computed together: few enough that their counts stay in the cache.
 const CHUNK: usize = 128;
 
 /// Maximum number of counts that a thread holds at once, unless a single resample has more.
-const MOST_COUNTS: usize = 1 << 23;
+const MAX_COUNTS: usize = 1 << 23;
 
 /// A variant compared with its base, on the test set and on its resamples.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,23 +82,23 @@ impl Resampled {
         [0.025, 0.975].into_iter().any(is_near)
     }
 
-    /// Returns the 95% percentile interval of the difference; `None` with fewer than [`LEAST_FOR_INTERVAL`] resamples.
+    /// Returns the 95% percentile interval of the difference; `None` with fewer than [`MIN_FOR_INTERVAL`] resamples.
     pub fn interval(&self) -> Option<Interval> {
-        let is_enough = self.deltas.len() >= LEAST_FOR_INTERVAL;
+        let is_enough = self.deltas.len() >= MIN_FOR_INTERVAL;
         if is_enough { percentile_interval(&self.deltas) } else { None }
     }
 }
 
 /// Minimum number of resamples for a 95% interval: B order statistics divide the line into B + 1 pieces of equal probability, and a tail of
 /// 2.5% is one piece of 40.
-pub const LEAST_FOR_INTERVAL: usize = 39;
+pub const MIN_FOR_INTERVAL: usize = 39;
 
 /// Returns simultaneous 95% intervals of differences that share their resamples, valid for all at once in 95% of test sets. The half-width
 /// is the 0.95 quantile of the maximum |δ* - δ| / s in a resample, times s, the standard deviation of δ* (Romano and Wolf 2005, *Exact and
-/// Approximate Stepdown Methods for Multiple Hypothesis Testing*, Section 4). `None` with fewer than [`LEAST_FOR_INTERVAL`] resamples.
+/// Approximate Stepdown Methods for Multiple Hypothesis Testing*, Section 4). `None` with fewer than [`MIN_FOR_INTERVAL`] resamples.
 pub(crate) fn simultaneous(family: &[Resampled]) -> Vec<Option<Interval>> {
     let resamples = family.first().map_or(0, |test| test.deltas.len());
-    if resamples < LEAST_FOR_INTERVAL {
+    if resamples < MIN_FOR_INTERVAL {
         return vec![None; family.len()];
     }
     let errors: Vec<f64> = family.iter().map(|test| deviation(&test.deltas)).collect();
@@ -190,7 +190,7 @@ pub(crate) fn weighted<I: IntoIterator<Item = usize>>(
     weightings: usize,
     drawn: impl Fn(u64) -> I + Sync,
 ) -> Scores {
-    let together = (MOST_COUNTS / base.len().max(1)).clamp(1, CHUNK);
+    let together = (MAX_COUNTS / base.len().max(1)).clamp(1, CHUNK);
     let starts: Vec<usize> = (0..weightings).step_by(together).collect();
     let chunks: Vec<Scores> = starts
         .into_par_iter()

@@ -101,7 +101,7 @@ impl ClassificationMetric {
             return Ok(());
         }
         let name = self.name();
-        Err(Error::Invalid(format!("class {class} is not one of two: {name} knows classes 0 and 1")))
+        Err(Error::Invalid(format!("class {class} is invalid: {name} allows classes 0 and 1")))
     }
 
     pub(crate) fn counted(self, outcomes: &[Outcome]) -> Result<Counted, Error> {
@@ -193,7 +193,7 @@ mod tests {
         // a third class is refused where there are two
         for (predicted, metric) in [(2, matthews), (0, ClassificationMetric::F1 { positive: 2 })] {
             let message = score(&[(0, predicted)], metric).unwrap_err().to_string();
-            assert!(message.starts_with("class 2 is not one of two"), "{message}");
+            assert!(message.starts_with("class 2 is invalid"), "{message}");
         }
     }
 

@@ -10,7 +10,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::interval::Interval;
 
 /// Minimum number of segments that shows how effects vary.
-const LEAST_SEGMENTS: usize = 5;
+const MIN_SEGMENTS: usize = 5;
 
 /// A difference per token with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ impl ClusteredMean {
     pub(crate) fn new(segments: &[(f64, f64)]) -> Option<Self> {
         let segments: Vec<(f64, f64)> =
             segments.iter().copied().filter(|&(_, tokens)| tokens > 0.0).collect();
-        if segments.len() < LEAST_SEGMENTS {
+        if segments.len() < MIN_SEGMENTS {
             return None;
         }
         let tokens: f64 = segments.iter().map(|&(_, tokens)| tokens).sum();

@@ -271,10 +271,10 @@ impl Unbounded {
 }
 
 /// Minimum number of texts to draw whole texts instead of single segments.
-const LEAST_CLUSTERS: usize = 10;
+const MIN_CLUSTERS: usize = 10;
 
 fn are_enough(clusters: &[usize]) -> bool {
-    clusters.len() >= LEAST_CLUSTERS
+    clusters.len() >= MIN_CLUSTERS
 }
 
 /// Calls [`test_family`] with the segments of each text drawn and swapped together.

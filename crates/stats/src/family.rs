@@ -7,7 +7,7 @@
 
 use crate::adjust::{benjamini_hochberg, holm};
 use crate::bootstrap::{
-    MOST_RESAMPLES, RESAMPLES, Resampled, differences, draw_blocks, paired_bootstrap, simultaneous,
+    MAX_RESAMPLES, RESAMPLES, Resampled, differences, draw_blocks, paired_bootstrap, simultaneous,
 };
 use crate::classification::{ClassificationMetric, Outcome};
 use crate::clustered::ClusteredMean;
@@ -19,7 +19,7 @@ pub use crate::testing::{ALPHA, Testing};
 use crate::{Error, Segments, mcnemar, t_test};
 
 /// Minimum number of segments, or blocks of them, in a test set that is tested.
-pub const LEAST_SEGMENTS: usize = 3;
+pub const MIN_SEGMENTS: usize = 3;
 
 /// If fewer segments change, an interval of a discrete outcome is at least as wide as if none changed.
 pub(crate) const FEW_CHANGES: usize = 20;
@@ -52,7 +52,7 @@ pub struct Comparison {
     /// Interval that holds for all variants of the family at once: [`simultaneous`] or, for outcomes of 0 and 1, [`simultaneous_tango`].
     pub simultaneous: Option<Interval>,
     /// Two-sided p-value of `delta`, 0 to 1: by swaps ([`crate::swaps`]), for accuracies [`t_test::paired`], and for means of 0 and 1
-    /// [`mcnemar::exact`]; `None` if it was not tested, or with fewer than [`LEAST_SEGMENTS`].
+    /// [`mcnemar::exact`]; `None` if it was not tested, or with fewer than [`MIN_SEGMENTS`].
     pub p_value: Option<f64>,
     /// The bootstrap's two-sided p-value, [`Resampled::p_value`].
     pub p_bootstrap: Option<f64>,
@@ -84,7 +84,7 @@ impl Comparison {
 /// Tests each of `variants` against `base`, and all of them as one family.
 ///
 /// - `margin`: the loss that intervals are compared with, in the unit of the metric; 0 for no margin. Percentile intervals with an end
-///   within three Monte Carlo errors of the margin are computed again with [`MOST_RESAMPLES`], so that few verdicts depend on the draw;
+///   within three Monte Carlo errors of the margin are computed again with [`MAX_RESAMPLES`], so that few verdicts depend on the draw;
 ///   simultaneous intervals are not.
 ///
 /// # Errors
@@ -125,7 +125,7 @@ fn compare_by_swaps(
     let (counted, changes) = base.beside(variants)?;
     let resampled = paired_bootstrap(&counted, &changes, testing.of_bootstrap())?;
     let untested = |test: &Resampled| Comparison::untested(test.base, test.variant);
-    if testing.units(base) < LEAST_SEGMENTS {
+    if testing.units(base) < MIN_SEGMENTS {
         return Ok(resampled.iter().map(untested).collect());
     }
     let Some(swapped) = swap_tests(&counted, &changes, testing) else {
@@ -193,7 +193,7 @@ impl Side<'_> {
         if !is_near || self.testing.resamples < RESAMPLES {
             return Ok(own);
         }
-        let testing = Testing { resamples: MOST_RESAMPLES, ..self.testing };
+        let testing = Testing { resamples: MAX_RESAMPLES, ..self.testing };
         let again = paired_bootstrap(self.counted, std::slice::from_ref(change), testing)?;
         Ok(again[0].interval().unwrap_or(own))
     }
@@ -283,7 +283,7 @@ pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Re
         let resampled = Resampled::new(base.score()?, variant.score()?, deltas)?;
         let (counted, changes) = base.beside(&[variant])?;
         match swap_tests(&counted, &changes, testing).as_deref() {
-            Some(&[swapped]) if testing.units(base) >= LEAST_SEGMENTS => {
+            Some(&[swapped]) if testing.units(base) >= MIN_SEGMENTS => {
                 let side = Side { segments: base, counted: &counted, testing };
                 let mean = side.clustered_mean(&changes[0]);
                 let comparison = side.compare((&resampled, &changes[0], mean), swapped, 0.0)?;
@@ -314,7 +314,7 @@ fn compare_accuracies(
         unreachable!("accuracies are of classes")
     };
     let untested = Comparison::untested(base.score()?, variant.score()?);
-    if testing.resamples == 0 || outcomes.len() < LEAST_SEGMENTS {
+    if testing.resamples == 0 || outcomes.len() < MIN_SEGMENTS {
         return Ok(untested);
     }
     let only = |left: &[Outcome], right: &[Outcome]| {
@@ -507,7 +507,7 @@ mod tests {
         };
         let plain = interval(RESAMPLES, 0.0);
         assert_eq!(interval(RESAMPLES, 50.0), plain);
-        let testing = Testing { resamples: MOST_RESAMPLES, seed: 1, block: 1 };
+        let testing = Testing { resamples: MAX_RESAMPLES, seed: 1, block: 1 };
         let of_most = base.resampled(&[&worse], testing).unwrap()[0].interval().unwrap();
         assert_ne!(of_most, plain);
         assert_eq!(interval(RESAMPLES, -plain.high), of_most);

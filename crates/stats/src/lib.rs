@@ -58,7 +58,7 @@ pub enum Error {
 
     /// A test has no degree of freedom.
     #[error(
-        "too few values to test: a paired t-test needs two pairs, one of two samples three values in all, \
+        "too few values to test: a paired t-test needs two pairs, an unpaired one three values in all, \
          a correlation or a line three pairs"
     )]
     TooFew,

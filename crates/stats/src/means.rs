@@ -1,6 +1,6 @@
 //! Means of real numbers: log-odds of questions, and scores of documents computed by other programs.
 
-use crate::family::{Comparison, LEAST_SEGMENTS, test_family};
+use crate::family::{Comparison, MIN_SEGMENTS, test_family};
 use crate::metric::MetricName;
 use crate::proportion::{simultaneous_tango, tango};
 use crate::testing::Testing;
@@ -72,13 +72,13 @@ pub fn test_scores(
     margin: f64,
 ) -> Result<Vec<Comparison>, Error> {
     let is_exact = |variant: &Segments| {
-        testing.resamples > 0 && base.len() >= LEAST_SEGMENTS && right_only_once(base, variant).is_some()
+        testing.resamples > 0 && base.len() >= MIN_SEGMENTS && right_only_once(base, variant).is_some()
     };
     let mut compared = match variants {
         [only] if is_exact(only) => vec![Comparison::untested(base.score()?, only.score()?)],
         _ => test_family(base, variants, testing, margin)?,
     };
-    if testing.resamples == 0 || base.len() < LEAST_SEGMENTS {
+    if testing.resamples == 0 || base.len() < MIN_SEGMENTS {
         return Ok(compared);
     }
     for (own, variant) in compared.iter_mut().zip(variants) {

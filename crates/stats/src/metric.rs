@@ -209,7 +209,7 @@ impl TryFrom<String> for MetricName {
     fn try_from(name: String) -> Result<Self, String> {
         Self::ALL.into_iter().find(|metric| metric.name() == name).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::name).join(", ");
-            format!("unknown metric `{}`: it is one of {allowed}", words::excerpt(&name))
+            format!("unknown metric `{}`: expected one of {allowed}", words::excerpt(&name))
         })
     }
 }
@@ -316,6 +316,6 @@ mod tests {
         let is_better = |metric: MetricName, own, other| metric.direction().is_better(own, other);
         assert!(is_better(MetricName::Nats, 1.0, 2.0) && is_better(MetricName::Bleu, 2.0, 1.0));
         let message = serde_json::from_str::<MetricName>(r#""BLEU""#).unwrap_err().to_string();
-        assert!(message.starts_with("unknown metric `BLEU`: it is one of accuracy, bleu, "), "{message}");
+        assert!(message.starts_with("unknown metric `BLEU`: expected one of accuracy, bleu, "), "{message}");
     }
 }

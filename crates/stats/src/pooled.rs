@@ -4,7 +4,7 @@
 //! tasks, each weighted by 1 / (tasks × documents of its task).
 
 use crate::bootstrap::{Resampled, simultaneous};
-use crate::family::{Comparison, FEW_CHANGES, LEAST_SEGMENTS};
+use crate::family::{Comparison, FEW_CHANGES, MIN_SEGMENTS};
 use crate::interval::Interval;
 use crate::means::Mean;
 use crate::swaps::swap_tests;
@@ -57,7 +57,7 @@ pub fn test(tasks: &[Task<'_>], testing: Testing) -> Result<Vec<Comparison>, Err
     let own: Vec<Segments> = (0..variants).map(of).collect();
     let (counted, changes) = base.beside(&own.iter().collect::<Vec<_>>())?;
     let scores = |change: &crate::counted::Variant| Comparison::untested(counted.score(), change.score);
-    if base.len() < LEAST_SEGMENTS {
+    if base.len() < MIN_SEGMENTS {
         return Ok(changes.iter().map(scores).collect());
     }
     let Some(swapped) = swap_tests(&counted, &changes, testing) else {

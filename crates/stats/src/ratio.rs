@@ -4,7 +4,7 @@
 //! shares. Segments are drawn as a whole because their trials are not independent.
 
 use crate::Error;
-use crate::bootstrap::{LEAST_FOR_INTERVAL, Scores, draw, percentile_interval, weighted};
+use crate::bootstrap::{MIN_FOR_INTERVAL, Scores, draw, percentile_interval, weighted};
 use crate::counted::{Counted, Variant};
 use crate::interval::Interval;
 
@@ -36,7 +36,7 @@ pub struct ResampledShare {
 
 impl ResampledShare {
     /// Returns the 95% percentile interval of the share over the resamples that have one; `None` if these are fewer than
-    /// [`LEAST_FOR_INTERVAL`] or less than half.
+    /// [`MIN_FOR_INTERVAL`] or less than half.
     pub fn interval(&self) -> Option<Interval> {
         interval(&self.resampled)
     }
@@ -49,7 +49,7 @@ impl ResampledShare {
 
 fn interval(values: &[Option<f64>]) -> Option<Interval> {
     let known: Vec<f64> = values.iter().copied().flatten().collect();
-    let is_enough = known.len() >= LEAST_FOR_INTERVAL && 2 * known.len() >= values.len();
+    let is_enough = known.len() >= MIN_FOR_INTERVAL && 2 * known.len() >= values.len();
     if is_enough { percentile_interval(&known) } else { None }
 }
 

@@ -21,10 +21,10 @@ use crate::testing::{ALPHA, Testing};
 pub const SWAPS: usize = 99_999;
 
 /// Number of swaps for p-values that [`SWAPS`] leave within three Monte Carlo errors of [`ALPHA`].
-pub const MOST_SWAPS: usize = 999_999;
+pub const MAX_SWAPS: usize = 999_999;
 
 /// Up to this many changed segments, all 2ⁿ swaps are enumerated and the p-value is exact.
-const MOST_EXACT: usize = 16;
+const MAX_EXACT: usize = 16;
 
 /// Swaps computed together: few enough that their sums stay in the cache.
 const TOGETHER: usize = 2048;
@@ -39,7 +39,7 @@ pub fn smallest_p_value(swaps: usize) -> f64 {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Swapped {
-    /// Two-sided, 0 to 1: the share of all swaps with at least the observed difference if at most [`MOST_EXACT`] segments change, otherwise
+    /// Two-sided, 0 to 1: the share of all swaps with at least the observed difference if at most [`MAX_EXACT`] segments change, otherwise
     /// (1 + number of such swaps) / (B + 1).
     pub(crate) p_value: f64,
     /// Adjusted for the chance of a single false alarm in the family, at least `p_value`.
@@ -82,7 +82,7 @@ pub(crate) struct SwappedMean {
 }
 
 /// Tests the mean difference of pairs of systems on common segments, a base and a variant each, where a segment is swapped in all pairs
-/// together; `None` without swaps. If at most [`MOST_EXACT`] units change in any pair, all swaps are enumerated.
+/// together; `None` without swaps. If at most [`MAX_EXACT`] units change in any pair, all swaps are enumerated.
 pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Option<SwappedMean> {
     let units = pairs.first().filter(|_| testing.resamples > 0)?.0.len().div_ceil(testing.block);
     let variants: Vec<Variant> = pairs.iter().map(|(base, variant)| base.variant(variant)).collect();
@@ -109,7 +109,7 @@ pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Op
     };
     let changed: BTreeSet<usize> = rows.iter().flat_map(|row| &row.moves).map(|own| own.unit).collect();
     let moves: Vec<Vec<Move>> = rows.iter().map(|row| row.moves.clone()).collect();
-    if changed.len() <= MOST_EXACT {
+    if changed.len() <= MAX_EXACT {
         let places: BTreeMap<usize, usize> = changed.into_iter().zip(0..).collect();
         let together = |own: &Move| Move { unit: places[&own.unit], ..*own };
         let moves: Vec<Vec<Move>> = moves.iter().map(|moves| moves.iter().map(together).collect()).collect();
@@ -129,14 +129,14 @@ pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Op
     if !needs_more(p_value, testing.resamples) {
         return of_mean(p_value, squares, testing.resamples);
     }
-    let (more, more_squares) = of_draws(testing.resamples..MOST_SWAPS);
-    of_mean(share(reached + more, MOST_SWAPS), squares + more_squares, MOST_SWAPS)
+    let (more, more_squares) = of_draws(testing.resamples..MAX_SWAPS);
+    of_mean(share(reached + more, MAX_SWAPS), squares + more_squares, MAX_SWAPS)
 }
 
 /// Returns true if p from [`SWAPS`] swaps is within three Monte Carlo errors of [`ALPHA`].
 fn needs_more(p: f64, swaps: usize) -> bool {
     let error = (p * (1.0 - p) / swaps as f64).sqrt();
-    (SWAPS..MOST_SWAPS).contains(&swaps) && (p - ALPHA).abs() < 3.0 * error
+    (SWAPS..MAX_SWAPS).contains(&swaps) && (p - ALPHA).abs() < 3.0 * error
 }
 
 /// Returns the absolute differences of a variant under this many random swaps, in ascending order.
@@ -248,10 +248,10 @@ impl Bits {
 struct Move {
     unit: usize,
     /// The variant's numbers minus the base's, without columns that are always 0 or that repeat an earlier one.
-    columns: [f64; MOST_COLUMNS],
+    columns: [f64; MAX_COLUMNS],
 }
 
-const MOST_COLUMNS: usize = 16;
+const MAX_COLUMNS: usize = 16;
 
 /// A base and a variant, as their sums and the changed units.
 struct Pair<'a> {
@@ -310,7 +310,7 @@ impl<'a> Pair<'a> {
             _ => SumLayout::Decimal16,
         };
         let moved = |(unit, difference): &(usize, Vec<f64>)| {
-            let mut columns = [0.0; MOST_COLUMNS];
+            let mut columns = [0.0; MAX_COLUMNS];
             columns.iter_mut().zip(&kept).for_each(|(column, &number)| *column = difference[number]);
             Move { unit: *unit, columns }
         };
@@ -326,7 +326,7 @@ impl<'a> Pair<'a> {
 
     /// - `reached`: drawn swaps whose difference is at least the observed one
     fn p_value(&self, reached: usize, draws: Draws, swaps: usize) -> f64 {
-        if self.moves.len() <= MOST_EXACT {
+        if self.moves.len() <= MAX_EXACT {
             let together: Vec<Move> =
                 (0..).zip(&self.moves).map(|(unit, own)| Move { unit, ..*own }).collect();
             let all = Bits::all(self.moves.len());
@@ -337,10 +337,10 @@ impl<'a> Pair<'a> {
         if !needs_more(p, swaps) {
             return p;
         }
-        let starts: Vec<usize> = (swaps..MOST_SWAPS).step_by(TOGETHER).collect();
+        let starts: Vec<usize> = (swaps..MAX_SWAPS).step_by(TOGETHER).collect();
         let count =
-            |start| self.reached(self.differences(&draws.bits(start..MOST_SWAPS.min(start + TOGETHER))));
-        share(reached + starts.into_par_iter().map(count).sum::<usize>(), MOST_SWAPS)
+            |start| self.reached(self.differences(&draws.bits(start..MAX_SWAPS.min(start + TOGETHER))));
+        share(reached + starts.into_par_iter().map(count).sum::<usize>(), MAX_SWAPS)
     }
 
     /// Returns the standard error of the difference under swaps, √(Σ g²). Swapping a unit changes the sign of its contribution g, the
@@ -377,7 +377,7 @@ impl<'a> Pair<'a> {
             SumLayout::Whole4 => self.signed_in(sums::<i32, 4>(moves, bits)),
             SumLayout::Whole8 => self.signed_in(sums::<i32, 8>(moves, bits)),
             SumLayout::Decimal1 => self.signed_in(sums::<f64, 1>(moves, bits)),
-            SumLayout::Decimal16 => self.signed_in(sums::<f64, MOST_COLUMNS>(moves, bits)),
+            SumLayout::Decimal16 => self.signed_in(sums::<f64, MAX_COLUMNS>(moves, bits)),
         }
     }
 

@@ -10,7 +10,7 @@ const LONGEST_SHIFT: usize = 10;
 /// Maximum distance between a block and its position in the reference, in words.
 const FARTHEST_SHIFT: usize = 50;
 /// Maximum number of shifts tried for a segment.
-const MOST_CANDIDATES: usize = 1000;
+const MAX_CANDIDATES: usize = 1000;
 /// Number of cells of the edit matrix on either side of the diagonal.
 const BEAM: usize = 25;
 
@@ -70,7 +70,7 @@ fn best_shift<'a>(own: &[&'a str], other: &[&str], tried: &mut usize) -> Option<
                 best = Some(candidate);
             }
         }
-        if *tried >= MOST_CANDIDATES {
+        if *tried >= MAX_CANDIDATES {
             return None;
         }
     }

@@ -7,7 +7,7 @@ pub const ALPHA: f64 = 0.01;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Testing {
     /// Swaps per family; 0 tests nothing, including accuracies. From [`SWAPS`](crate::swaps::SWAPS) on, variants within three Monte Carlo
-    /// errors of [`ALPHA`] get [`MOST_SWAPS`](crate::swaps::MOST_SWAPS). The bootstrap uses this number too, up to [`RESAMPLES`](crate::bootstrap::RESAMPLES).
+    /// errors of [`ALPHA`] get [`MAX_SWAPS`](crate::swaps::MAX_SWAPS). The bootstrap uses this number too, up to [`RESAMPLES`](crate::bootstrap::RESAMPLES).
     pub resamples: usize,
     /// Seed of the draws.
     pub seed: u64,

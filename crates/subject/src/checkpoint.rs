@@ -65,7 +65,7 @@ impl CheckpointSpec {
     pub(crate) fn validate(&self) -> Result<(), String> {
         let updates: Vec<Option<usize>> = self.revisions.iter().map(|name| updates(name)).collect();
         let known = updates.iter().all(|updates| updates.is_some_and(|updates| updates > 0));
-        let allowed = "checkpoint.revisions must name rising numbers of updates, from 1, as `step1000` does";
+        let allowed = "checkpoint.revisions must name increasing updates from 1, such as `step1000`";
         check(&[(allowed, known && updates.windows(2).all(|pair| pair[0] < pair[1]))])
     }
 
@@ -122,11 +122,11 @@ fn no_model(folder: &Path) -> String {
         let (name, snapshot) = (name.replacen("--", "/", 1), snapshot.file_name());
         let snapshot = snapshot.to_string_lossy();
         return format!(
-            "it is the hub's cache of a model: name \"{PREFIX}{name}\", or the folder `snapshots/{snapshot}` in it"
+            "it is the hub's cache of a model: use \"{PREFIX}{name}\", or the folder `snapshots/{snapshot}` in it"
         );
     }
     if folder.components().any(|part| part.as_os_str() == "~") {
-        return "`~` is not expanded here: name the whole path of your home folder".to_owned();
+        return "`~` is not expanded here: write the full path of your home folder".to_owned();
     }
     match ["0_Transformer", "transformer"]
         .iter()
@@ -197,8 +197,8 @@ pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String
 /// Refuses a tokeniser that has tokens without an embedding in the model.
 pub(crate) fn check_vocabulary(folder: &Path, tokens: usize, embeddings: i64) -> Result<(), Error> {
     if tokens as i64 > embeddings {
-        let found = format!("the tokeniser has {tokens} tokens, but the model embeds {embeddings}");
-        return Err(Error::at(folder, format!("{found}: they do not belong together")));
+        let found = format!("the tokenizer has {tokens} tokens, but the model has {embeddings} embeddings");
+        return Err(Error::at(folder, format!("{found}: they do not match")));
     }
     Ok(())
 }
@@ -237,8 +237,8 @@ impl Origin {
         match (removal, layout.removed().len()) {
             (Removal::Zeros, removed @ 1..) => {
                 let folder = self.folder.display();
-                let allowed = "a dense model can only be made of one with all its heads";
-                let fault = format!("`{folder}` has {removed} heads cut out of its weights: {allowed}");
+                let allowed = "zeros can only be written for a model with all its heads";
+                let fault = format!("`{folder}` has {removed} heads removed from its weights: {allowed}");
                 Err(Error::Invalid(fault))
             }
             _ => Ok(()),
@@ -274,7 +274,7 @@ mod tests {
         for faulty in
             [["step2", "step1"], ["step1", "step1"], ["step0", "step1"], ["main", "step1"], ["step", "step1"]]
         {
-            assert!(spec("a", &faulty).validate().unwrap_err().contains("rising"), "{faulty:?}");
+            assert!(spec("a", &faulty).validate().unwrap_err().contains("increasing"), "{faulty:?}");
         }
         assert_eq!(spec("hub:a/b@v1", &[]).at("step9"), "hub:a/b@step9");
         assert_eq!(spec("models/a", &[]).at("step9"), "models/a/step9");

@@ -23,7 +23,7 @@ pub struct Decoding {
 /// If the split cannot be read, or the model is not a translator.
 pub fn decoding(description: &Description, machine: &Machine) -> Result<Decoding, Error> {
     let OfTask::Translation(file) = &description.0 else {
-        return Err(Error::Invalid(format!("subject `{}` is not a translator", description.name())));
+        return Err(Error::Invalid(format!("setup `{}` is not for a translator", description.name())));
     };
     let text = file.read(machine, description.test_split())?;
     Ok(Decoding { text, search: search(&file.spec) })

@@ -7,6 +7,7 @@ use training::{Machine, Stay, TrainingCheckpoint};
 
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
+use crate::fine_tune::{FineTuned, FineTuning, InitialWeights, fine_tune};
 use crate::locate::locate;
 use crate::scored::Scored;
 use crate::spec::check_fetched;
@@ -14,7 +15,6 @@ use crate::subject::Subject;
 use crate::task::{Outline, Spec as _};
 use crate::tasks::{self, AnyFile, OfTask, in_task, map_task};
 use crate::train::train;
-use crate::tune::{FineTuned, FineTuning, InitialWeights, fine_tune};
 
 /// A setup whose model is not loaded yet: everything that can be checked before long computations.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ impl Description {
             return Ok(self);
         }
         let (file, allowed) = (self.path().display(), words::count(replicates, "replicate"));
-        let entry = "`replicates` of its section [training] says how many there are";
-        Err(Error::Invalid(format!("`{file}` has {allowed}, and no replicate {n}: {entry}")))
+        let entry = "set `replicates` in its section [training]";
+        Err(Error::Invalid(format!("`{file}` has {allowed}, but no replicate {n}: {entry}")))
     }
 
     /// Returns the number of runs of the recipe; 1 for a checkpoint that is used unchanged.
@@ -115,9 +115,9 @@ impl Description {
         if self.outline().checkpoint.is_none() {
             return Ok(());
         }
-        let why = "its heads can be trained from scratch only where the whole model is";
+        let why = "only a model trained from scratch can be trained from scratch with fewer heads";
         let name = self.name();
-        Err(Error::Invalid(format!("subject `{name}` is fine-tuned on top of a checkpoint: {why}")))
+        Err(Error::Invalid(format!("the model of setup `{name}` is fine-tuned from a checkpoint: {why}")))
     }
 
     /// Returns the split on which importance is measured by default.
@@ -142,9 +142,7 @@ impl Description {
 
     /// Refuses a setup whose model is not a language model.
     pub fn check_language_model(&self) -> Result<(), Error> {
-        let fault = || {
-            format!("`{}` is no language model, and this is measured of language models alone", self.name())
-        };
+        let fault = || format!("`{}` is not a language model, which this measurement needs", self.name());
         if self.is_language_model() { Ok(()) } else { Err(Error::Invalid(fault())) }
     }
 
@@ -239,7 +237,7 @@ impl Description {
         if let Some(checkpoint) = outline.checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
             return checkpoint.revisions(machine);
         }
-        let remedy = "name revisions or folders of it: checkpoint.revisions = [\"step1000\", …]";
+        let remedy = "name its revisions or folders: checkpoint.revisions = [\"step1000\", …]";
         let no_epochs = || Error::Invalid(format!("{}: {remedy}", Error::not_trained(self.name())));
         let epochs = outline.epochs.ok_or_else(no_epochs)?;
         self.train(machine, results, false)?;

@@ -26,16 +26,16 @@ impl DynamicsSpec {
     pub(crate) fn validate(&self, epochs: Option<usize>) -> Result<(), String> {
         let Some(epochs) = epochs else {
             return Err(
-                "[dynamics] needs [training]: a model that is taken as it is has no checkpoints".to_owned()
+                "[dynamics] needs [training]: a model that is used unchanged has no checkpoints".to_owned()
             );
         };
         let rises = |numbers: &[usize]| numbers.windows(2).all(|pair| pair[0] < pair[1]);
         check(&[
-            ("dynamics names no checkpoint: give epochs or steps", self.epochs.len() + self.steps.len() > 0),
-            ("dynamics.epochs must be rising numbers of epochs of the training, from 1", {
+            ("[dynamics] names no checkpoint: set epochs or steps", self.epochs.len() + self.steps.len() > 0),
+            ("dynamics.epochs must be increasing numbers from 1 to training.epochs", {
                 rises(&self.epochs) && self.epochs.iter().all(|epoch| (1..=epochs).contains(epoch))
             }),
-            ("dynamics.steps must be rising numbers of updates, from 1", {
+            ("dynamics.steps must be increasing numbers of updates, from 1", {
                 rises(&self.steps) && self.steps.first() != Some(&0)
             }),
         ])

@@ -79,26 +79,26 @@ impl Error {
 
     /// The model is not trained here.
     pub(crate) fn not_trained(name: &str) -> Self {
-        let why = "its model is a checkpoint that is taken as it is";
-        Self::Invalid(format!("subject `{name}` is not trained: {why}"))
+        let why = "its model is a checkpoint that is used unchanged";
+        Self::Invalid(format!("the model of setup `{name}` is not trained: {why}"))
     }
 
     /// The split has no questions with two choices that differ in a token.
     pub(crate) fn no_contrasts(split: &str) -> Self {
         Self::Invalid(format!(
-            "logits are attributed to heads in questions of a language model with two choices that differ in a token, and split `{split}` \
+            "logit attribution needs questions for a language model with two choices that differ in a token, but split `{split}` \
              has none"
         ))
     }
 
     pub(crate) fn one_text() -> Self {
-        Self::Invalid("a language model reads one text, not a second one".to_owned())
+        Self::Invalid("a language model reads one text, not two".to_owned())
     }
 
     /// Relevance propagation does not support the model.
     pub(crate) fn no_relevance() -> Self {
-        let why = "norms before each block, rotary positions and products of gates, its source has no rules";
-        let what = "relevance is followed through translators and classifiers of texts alone";
+        let why = "norms before each block, rotary positions and gated feed-forward networks, its source has no rules";
+        let what = "relevance propagation supports only translators and text classifiers";
         Self::Invalid(format!("{what}: for language models, with {why}"))
     }
 }

@@ -25,7 +25,7 @@ impl<T: Task> TaskSubject<T> {
             PredictedBy::Losses(_) | PredictedBy::LogOdds => Vec::new(),
             PredictedBy::Decisions(scores) => self.scores(&encoded, *scores)?,
         };
-        let effects = self.effects(on)?;
+        let effects = self.effects((on, &encoded))?;
         let base: Vec<Cells> = (0..base.len()).map(|place| base.cells(place)).collect();
         let of_set = |set: &HeadSet| {
             let rows = T::encoded_lengths(&encoded).len();
@@ -69,7 +69,7 @@ impl<T: Task> TaskSubject<T> {
     }
 
     /// Returns first-order effects of masking each head on the loss of each encoded segment.
-    fn effects(&self, on: &Scored) -> Result<BTreeMap<HeadId, Vec<f64>>, Error> {
+    fn effects(&self, on: (&Scored, &T::Encoded)) -> Result<BTreeMap<HeadId, Vec<f64>>, Error> {
         let measured = self.measured(on, &HeadSet::none(), &BTreeSet::from([Measure::FirstOrder]))?;
         let means = &measured[&Measure::FirstOrder];
         let mut faulty = BTreeSet::new();
@@ -82,8 +82,8 @@ impl<T: Task> TaskSubject<T> {
         let found = self.models.layout().heads().into_iter().filter_map(&mut of_head).collect();
         if !faulty.is_empty() {
             words::warn(&format!(
-                "split `{}`: the gradient is not finite in {}, so that nothing is predicted for them",
-                on.split,
+                "split `{}`: the gradient is not finite in {}, so nothing is predicted for them",
+                on.0.split,
                 words::count(faulty.len(), "text")
             ));
         }

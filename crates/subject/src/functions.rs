@@ -23,7 +23,7 @@ impl FunctionsSpec {
         check(&[
             ("functions.trees names no file", self.trees.as_ref().is_none_or(|trees| !trees.is_empty())),
             ("functions.fetch is for functions.trees", has_trees || self.fetch.is_none()),
-            ("[functions] says nothing: give trees or frequent", has_trees || self.frequent.is_some()),
+            ("[functions] is empty: set trees or frequent", has_trees || self.frequent.is_some()),
         ])
     }
 }

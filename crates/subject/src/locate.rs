@@ -27,7 +27,7 @@ fn locate_in(experiments: &Path, subject: &Path) -> Result<(PathBuf, String), Er
                 known if known.is_empty() => String::new(),
                 known => {
                     let names = known.iter().map(String::as_str);
-                    format!("{}; there are {}", words::did_you_mean(&name, names), known.join(", "))
+                    format!("{}; the setups are {}", words::did_you_mean(&name, names), known.join(", "))
                 }
             };
             Err(Error::Invalid(format!("no setup `{name}`: `{}` is not a file{known}", path.display())))

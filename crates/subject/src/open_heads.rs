@@ -21,7 +21,7 @@ impl OpenHeads {
         let open = self.open(layout).map_err(|error| named(error.to_string()))?;
         match &self.0 {
             Some(_) if open.is_empty() => {
-                Err(named("it names no head; without it the model has all of them".to_owned()))
+                Err(named("it names no head; leave it out to keep all heads".to_owned()))
             }
             _ => Ok(()),
         }

@@ -170,7 +170,7 @@ pub(crate) fn no_split(split: &str, known: Vec<String>) -> Error {
 
 /// Returns the error for a split whose file format is not given.
 pub(crate) fn no_format(split: &str) -> Error {
-    Error::Invalid(format!("split `{split}` has no format: [data.format] says how its file is to be read"))
+    Error::Invalid(format!("split `{split}` has no format: [data.format] sets how its file is read"))
 }
 
 /// Default names of splits.
@@ -244,7 +244,7 @@ pub(crate) fn from_scratch<M, T, R>(
         (Some(model), Some(tokenizer), Some(training)) => Ok(Some((model, tokenizer, training))),
         (None, None, None) => Ok(None),
         (None, ..) => {
-            Err(format!("[checkpoint] takes neither [tokenizer] nor [training]: {models} are not fine-tuned"))
+            Err(format!("[checkpoint] excludes [tokenizer] and [training]: {models} are not fine-tuned"))
         }
         (Some(_), ..) => {
             Err(format!("[model] needs [tokenizer] and [training]: {model} is trained from scratch"))
@@ -256,7 +256,7 @@ pub(crate) fn from_scratch<M, T, R>(
 pub(crate) fn check_roles(known: &[String], splits: [&String; 2], more: &str) -> Result<(), String> {
     match ["train", "dev"].into_iter().zip(splits).find(|(_, split)| !known.contains(split)) {
         Some((role, split)) => Err(format!(
-            "[training] needs a {role} split, but `{split}` is none of {}: data.{role} names one{more}",
+            "[training] needs a {role} split, but `{split}` is none of {}: data.{role} must name one{more}",
             quoted(known)
         )),
         None => Ok(()),
@@ -286,10 +286,7 @@ pub(crate) fn check_sources(
     check(&[
         ("[data] has both a grammar and splits: choose one", !(grammar && splits)),
         ("[data] needs a grammar or splits", grammar || splits),
-        (
-            "both [checkpoint] and [model] are given: a model is there already, or it is made",
-            !(checkpoint && model),
-        ),
-        ("[checkpoint] or [model] is missing: a model is there already, or it is made", checkpoint || model),
+        ("both [checkpoint] and [model] are given: an existing model and a new one", !(checkpoint && model)),
+        ("[checkpoint] or [model] is missing: an existing model or a new one", checkpoint || model),
     ])
 }

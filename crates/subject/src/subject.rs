@@ -88,7 +88,7 @@ impl Subject {
         masked: &HeadSet,
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
-        let total = in_task!(&self.0, |own| own.measured(on, masked, measures))?;
+        let total = in_task!(&self.0, |own| own.measured((on, &own.encode(on)?), masked, measures))?;
         let is_finite = |means: &HeadMeans| means.means().iter().all(|(_, score)| score.is_finite());
         if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
     }
@@ -142,8 +142,8 @@ impl Subject {
         let tokens = in_task!(&self.0, |own| own.task.place(text))?;
         tokens.ok_or_else(|| {
             Error::Invalid(format!(
-                "the tokeniser in `{}` does not say where in a text its tokens stand, so that words cannot be told from \
-                 pieces: this takes byte-level BPE, WordPiece or another `tokenizer.json`",
+                "the tokenizer in `{}` does not give the positions of tokens in a text, so words cannot be told from \
+                 subwords: this needs byte-level BPE, WordPiece or another `tokenizer.json`",
                 self.folder().display()
             ))
         })

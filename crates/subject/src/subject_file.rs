@@ -40,11 +40,11 @@ impl<T: Task> SubjectFile<T> {
         if let Some(first) = bad.first {
             let (skipped, rows) = (bad.skipped, words::count(bad.rows, "row"));
             words::warn(&format!(
-                "split `{split}`: data.bad_rows leaves out {skipped} of {rows}, the first by this fault: {first}"
+                "split `{split}`: data.bad_rows leaves out {skipped} of {rows}; the first fault: {first}"
             ));
         }
         if T::Spec::groups(&examples).iter().sum::<usize>() == 0 {
-            let fault = format!("split `{split}` is empty: it must hold at least one segment");
+            let fault = format!("split `{split}` is empty: it must contain at least one segment");
             return Err(Error::Invalid(fault));
         }
         Ok((examples, bad.skipped))
@@ -70,8 +70,7 @@ impl<T: Trained> SubjectFile<T> {
         let Some(checkpoint) = outline.checkpoint else { return Ok(()) };
         if checkpoint.has_revisions() && outline.epochs.is_some() {
             return Err(
-                "checkpoint.revisions are those of a model that is taken as it is, without [training]"
-                    .to_owned(),
+                "checkpoint.revisions is for a model that is used unchanged, without [training]".to_owned()
             );
         }
         checkpoint.validate()

@@ -66,7 +66,7 @@ impl<T: Task> Substitute<T> {
                 let others = T::encoded_text_lengths(&encoded);
                 if others.len() < 2 {
                     return Err(Error::Invalid(format!(
-                        "split `{}` has {} text that the model can take: resample ablation takes the contexts of another text, \
+                        "split `{}` has {} text that the model can read: resample ablation takes head outputs from another text, \
                          so it needs at least 2",
                         of.split,
                         others.len()

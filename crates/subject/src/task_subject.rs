@@ -53,7 +53,7 @@ impl<T: Task> TaskSubject<T> {
             Ablation::Zero => model.without_heads(heads, removal)?,
             Ablation::Mean(of) => model.folded(heads, &means_of(self, of)?, removal)?,
             Ablation::Resample { .. } => {
-                let fault = "contexts of other texts are in no model: only zeros and means can be held";
+                let fault = "other head outputs than zeros and means cannot be written into a model";
                 return Err(Error::Invalid(fault.to_owned()));
             }
         })
@@ -88,20 +88,19 @@ impl<T: Task> TaskSubject<T> {
         self.task.encode(self.model(), &self.read(scored)?, &scored.split)
     }
 
-    /// [`Subject::measure`](crate::Subject::measure) without its check for NaN and infinite values.
+    /// [`Subject::measure`](crate::Subject::measure) on the encoded segments of `on`, without its check for NaN and infinite values.
     pub(crate) fn measured(
         &self,
-        on: &Scored,
+        (on, encoded): (&Scored, &T::Encoded),
         masked: &HeadSet,
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
-        let encoded = self.encode(on)?;
-        if measures.contains(&Measure::LogitAttribution) && !T::has_contrasts(&encoded) {
+        if measures.contains(&Measure::LogitAttribution) && !T::has_contrasts(encoded) {
             return Err(Error::no_contrasts(&on.split));
         }
         let layout = self.models.layout();
         let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
-        let lengths = T::encoded_text_lengths(&encoded);
+        let lengths = T::encoded_text_lengths(encoded);
         let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference), 0)?;
         // the first-order effect of masking a head depends on what replaces its output
         let all = layout.heads().into_iter().collect();
@@ -115,10 +114,10 @@ impl<T: Task> TaskSubject<T> {
             let replacement =
                 if is_first_order { replacement.map(Replacement::derived) } else { replacement };
             let gates = on.gates(&layout, masked, model.options())?.replaced_by(replacement);
-            Ok(model.measure(&T::examples(model, &encoded, batch)?, &gates, measures))
+            Ok(model.measure(&T::examples(model, encoded, batch)?, &gates, measures))
         };
         let need = self.task.need(&self.models, Purpose::Measuring(measures));
-        let lengths = T::encoded_lengths(&encoded);
+        let lengths = T::encoded_lengths(encoded);
         let (mut total, mut order) = (Measured::new(), Vec::new());
         self.over_batches(&self.models, (&need, &lengths), "measuring heads", job, |batch, measured| {
             order.extend(batch);
@@ -416,7 +415,7 @@ impl<T: Task> SplitEvaluator<'_, T> {
         })?;
         if !undefined.is_empty() {
             words::say!(
-                "warning: all predictions are equal with these masked, so that no correlation exists and 0 stands for it: {}",
+                "warning: all predictions are equal with these heads masked, so the correlation is undefined and counts as 0: {}",
                 undefined.join("; ")
             );
         }

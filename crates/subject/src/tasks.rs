@@ -94,7 +94,7 @@ fn read_as<T: Trained>(name: &str, path: &Path, text: &str) -> Result<SubjectFil
 /// Adds to an error message that the task defaults to translation.
 fn without_task(fault: String) -> String {
     let others: Vec<String> = TASKS[1..].iter().map(|task| format!("`task = \"{task}\"`")).collect();
-    format!("{fault}; without {} it describes a translator", others.join(" or "))
+    format!("{fault}; without {} a setup describes a translator", others.join(" or "))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(crate) fn check_length(what: &str, tokens: usize, longest: usize) -> Result<
     match tokens {
         0 => Err(Error::Invalid(format!("{what} has no token"))),
         _ if tokens > longest => {
-            Err(Error::Invalid(format!("{what} has {tokens} tokens, but the model reads {longest} at most")))
+            Err(Error::Invalid(format!("{what} has {tokens} tokens, but the model reads at most {longest}")))
         }
         _ => Ok(()),
     }

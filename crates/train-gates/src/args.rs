@@ -135,7 +135,7 @@ impl Args {
         ensure!(!has_duplicates(&self.heads), "a number is given twice in --heads");
         ensure!(!has_duplicates(&self.controls), "a control is given twice in --control");
         if let Some(wrong) = self.heads.iter().find(|&&open| open == 0 || open > heads) {
-            bail!("--heads {wrong}: from 1 to {heads} heads of those with gates can be kept");
+            bail!("--heads {wrong}: expected 1 to {heads}, the number of heads with gates");
         }
         if !self.lambda.is_empty() {
             return Ok(self.lambda.iter().copied().map(Penalty::Lambda).collect());
@@ -157,7 +157,7 @@ impl Args {
         let trained = self.train.unwrap_or(usual);
         ensure!(
             trained == usual || trained == TrainedWeights::All,
-            "--train encoder needs gates on its heads alone: give --attention enc-enc of a translator"
+            "--train encoder needs gates on encoder heads only: use --attention enc-enc of a translator"
         );
         Ok(trained)
     }
@@ -169,7 +169,7 @@ impl Args {
     pub fn epochs(&self, description: &Description) -> anyhow::Result<usize> {
         let trained = description.epochs().with_context(|| {
             let name = description.name();
-            format!("subject `{name}` is not trained here, so that there is no recipe to train gates by")
+            format!("the model of setup `{name}` is not trained here, so there is no recipe to train gates")
         })?;
         Ok(self.epochs.map_or(trained, |epochs| epochs as usize))
     }

@@ -10,7 +10,7 @@ use records::{GateRow, Identity, Method, Order, Row};
 use subject::{Ablation, Scored, Subject};
 use training::{Penalty, stop};
 
-use crate::tuning::{Asked, Choice, Tuner};
+use crate::tuning::{Choice, MaskedControl, Tuner};
 
 /// Rankings of heads on the model before further training, those to be closed first in front; each is computed once.
 #[derive(Default)]
@@ -80,29 +80,30 @@ impl GateExperiment<'_> {
         let orders = Orders::default();
         for &penalty in penalties {
             let key = self.tuner.row_of(&Choice::Gates(penalty)).key();
-            let row =
-                rows.rows().find(|row| row.key() == key).context("there is no row of the gates")?.clone();
+            let row = rows.rows().find(|row| row.key() == key).context("no row for the gates")?.clone();
             self.leave_out_outdated(penalty, &row, rows)?;
-            for asked in self.asked(penalty, &row) {
-                if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
+            for control in self.masked_controls(penalty, &row) {
+                if !rows.is_due(&self.tuner.row_of_control(&control)) {
                     continue;
                 }
-                let closed = self.closed(&asked, &row, &orders)?;
-                self.measure(&Choice::Closed { asked, closed }, rows)?;
+                let closed = self.closed(&control, &row, &orders)?;
+                self.measure(&Choice::Closed { control, closed }, rows)?;
             }
         }
         Ok(())
     }
 
-    /// Returns the controls with the number of heads of the gates in `row`.
-    fn asked(&self, penalty: Penalty, row: &GateRow) -> Vec<Asked> {
+    /// Returns the requested controls with the number of heads of the gates in `row`.
+    fn masked_controls(&self, penalty: Penalty, row: &GateRow) -> Vec<MaskedControl> {
         let args = self.tuner.args;
-        let one = |method: Method, of: Option<Penalty>| Asked { method, seed: None, kept: row.kept, of };
-        let mut asked = [Method::Importance, Method::Oracle].map(|method| one(method, None)).to_vec();
-        asked.extend(args.random_seeds().map(|seed| Asked { seed: Some(seed), ..one(Method::Random, None) }));
-        asked.extend(dependent_controls().map(|method| one(method, Some(penalty))));
-        asked.retain(|asked| args.asks_for(asked.method));
-        asked
+        let one =
+            |method: Method, of: Option<Penalty>| MaskedControl { method, seed: None, kept: row.kept, of };
+        let random = |seed| MaskedControl { seed: Some(seed), ..one(Method::Random, None) };
+        let mut controls = [Method::Importance, Method::Oracle].map(|method| one(method, None)).to_vec();
+        controls.extend(args.random_seeds().map(random));
+        controls.extend(dependent_controls().map(|method| one(method, Some(penalty))));
+        controls.retain(|control| args.asks_for(control.method));
+        controls
     }
 
     /// Leaves out controls of the gates in `row` whose heads no longer match these gates, unless they are measured again anyway.
@@ -123,8 +124,8 @@ impl GateExperiment<'_> {
             let is_own = |own: &GateRow| {
                 own.method == method && own.attention == row.attention && own.goal() == row.goal()
             };
-            let asked = Asked { method, seed: None, kept: row.kept, of: Some(penalty) };
-            let closed = self.closed(&asked, row, &Orders::default())?;
+            let control = MaskedControl { method, seed: None, kept: row.kept, of: Some(penalty) };
+            let closed = self.closed(&control, row, &Orders::default())?;
             let kept: HeadSet = self.tuner.heads.iter().copied().filter(|&id| !closed.contains(id)).collect();
             rows.leave_out(|own| is_own(own) && own.kept_heads != kept.names());
         }
@@ -132,10 +133,10 @@ impl GateExperiment<'_> {
     }
 
     /// Returns the heads that are closed in a control of the gates in `row`.
-    fn closed(&self, asked: &Asked, row: &GateRow, orders: &Orders) -> anyhow::Result<HeadSet> {
+    fn closed(&self, control: &MaskedControl, row: &GateRow, orders: &Orders) -> anyhow::Result<HeadSet> {
         let heads = self.tuner.heads;
         let first = |order: &[HeadId]| order.iter().take(heads.len() - row.kept).copied().collect();
-        match (asked.method, asked.seed, asked.of) {
+        match (control.method, control.seed, control.of) {
             (Method::Random, Some(seed), _) => {
                 Ok(first(&random_order(heads, self.tuner.description.name(), seed)))
             }
@@ -169,7 +170,7 @@ impl GateExperiment<'_> {
 
     /// Trains a model further, scores it and adds its row, which must be due.
     fn measure(&self, choice: &Choice, rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
-        let tuned = self.tuner.tune(choice)?;
+        let tuned = self.tuner.fine_tune(choice)?;
         stop::check()?;
         let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
         let mut row = self.tuner.row(choice, &subject.layout(), &tuned);
@@ -186,13 +187,13 @@ impl GateExperiment<'_> {
     /// Writes a model with trained gates without its closed heads.
     pub fn export(&self, penalty: Penalty, export: &Export) -> anyhow::Result<()> {
         let choice = Choice::Gates(penalty);
-        let tuned = self.tuner.tune(&choice)?;
+        let tuned = self.tuner.fine_tune(&choice)?;
         let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
         let closed = choice.closed(&tuned);
         export.write(&subject, &closed, Removal::Cut, &Ablation::Zero)?;
         if !self.tuner.machine.quiet {
             let heads = self.tuner.heads.len();
-            words::say!("`{}`: {} of {heads} heads cut out", export.folder().display(), closed.len());
+            words::say!("`{}`: {} of {heads} heads removed", export.folder().display(), closed.len());
         }
         Ok(())
     }

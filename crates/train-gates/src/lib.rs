@@ -25,7 +25,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard(
-        "models are trained one after another, and controls are as small as gates have made them",
+        "models are trained one after another, and controls keep as many heads as the trained gates",
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;

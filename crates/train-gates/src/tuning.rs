@@ -14,12 +14,12 @@ pub enum Choice {
     /// All heads stay.
     All,
     /// These heads are masked.
-    Closed { asked: Asked, closed: HeadSet },
+    Closed { control: MaskedControl, closed: HeadSet },
 }
 
 /// A control with masked heads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct MaskedControl {
     pub method: Method,
     /// Seed of a random choice.
     pub seed: Option<u64>,
@@ -70,13 +70,13 @@ impl Tuner<'_> {
         match choice {
             Choice::Gates(penalty) => self.row_of_penalty(*penalty),
             Choice::All => GateRow { method: Method::Ungated, ..self.empty_row() },
-            Choice::Closed { asked, .. } => self.row_of_asked(asked),
+            Choice::Closed { control, .. } => self.row_of_control(control),
         }
     }
 
     /// Returns the row of a control with only its key filled in.
-    pub fn row_of_asked(&self, asked: &Asked) -> GateRow {
-        let Asked { method, seed: method_seed, kept, of } = *asked;
+    pub fn row_of_control(&self, control: &MaskedControl) -> GateRow {
+        let MaskedControl { method, seed: method_seed, kept, of } = *control;
         let row = match of {
             Some(penalty) => self.row_of_penalty(penalty),
             None => GateRow { target: Some(kept), ..self.empty_row() },
@@ -126,7 +126,7 @@ impl Tuner<'_> {
     }
 
     /// Trains the model further, unless a stored training exists.
-    pub fn tune(&self, choice: &Choice) -> anyhow::Result<FineTuned> {
+    pub fn fine_tune(&self, choice: &Choice) -> anyhow::Result<FineTuned> {
         let row = self.row_of(choice);
         let seed = self.args.shared.seed();
         let gating = match choice {
@@ -163,7 +163,7 @@ impl Tuner<'_> {
 
     /// Returns the heads in the reverse of the order in which gates would close them.
     pub fn last_to_close(&self, penalty: Penalty) -> anyhow::Result<Vec<HeadId>> {
-        let tuned = self.tune(&Choice::Gates(penalty))?;
+        let tuned = self.fine_tune(&Choice::Gates(penalty))?;
         let order = tuned.gates.map(|gates| gates.scores().ascending());
         Ok(order.unwrap_or_default().into_iter().rev().collect())
     }

@@ -137,7 +137,7 @@ fn controls_depend_on_the_gates_that_they_are_of() {
 
 /// Stored controls whose heads differ from the gates' heads are removed, as after training gates on another machine.
 #[test]
-fn controls_of_other_gates_go() {
+fn controls_are_removed_if_the_heads_of_their_gates_have_changed() {
     let folder = with_model(TRANSLATOR);
     let arguments = ["--heads", "3", "--epochs", "1"];
     let controls = ["--control", "chosen,complement"];
@@ -228,7 +228,7 @@ fn an_export_is_the_model_without_its_closed_heads() {
         read(folder.path(), file);
     }
     assert_eq!(score_of_export(folder.path(), "small", CLASSIFIER), row.score);
-    for (heads, export, fault) in [("2", "small", "is there already"), ("1,2", "other", "writes one model")] {
+    for (heads, export, fault) in [("2", "small", "exists already"), ("1,2", "other", "writes one model")] {
         let arguments = ["--heads", heads, "--epochs", "2", "--export", export];
         refuses(&mut command(folder.path(), &arguments), fault);
     }
@@ -250,11 +250,11 @@ fn language_models_have_gates_too() {
 fn what_cannot_be_is_refused_before_anything_is_trained() {
     let folder = with_model(TRANSLATOR);
     for (arguments, expected) in [
-        (&["--heads", "0"][..], "--heads 0: from 1 to 6 heads"),
-        (&["--heads", "7"], "--heads 7: from 1 to 6 heads"),
+        (&["--heads", "0"][..], "--heads 0: expected 1 to 6"),
+        (&["--heads", "7"], "--heads 7: expected 1 to 6"),
         (&["--heads", "2,2"], "given twice in --heads"),
         (&["--attention", "self"], "no `self` attention"),
-        (&["--attention", "all", "--train", "encoder"], "--train encoder needs gates on its heads alone"),
+        (&["--attention", "all", "--train", "encoder"], "--train encoder needs gates on encoder heads only"),
         (&["--shard", "1/2"], "--shard 1/2"),
     ] {
         refuses(&mut command(folder.path(), arguments), expected);
@@ -264,7 +264,7 @@ fn what_cannot_be_is_refused_before_anything_is_trained() {
         command(folder.path(), arguments).assert().code(2);
     }
     fs::write(folder.path().join("tiny.toml"), fine_tuning("models/tiny")).unwrap();
-    refuses(&mut command(folder.path(), &["--control", "scratch"]), "is fine-tuned on top of a checkpoint");
+    refuses(&mut command(folder.path(), &["--control", "scratch"]), "is fine-tuned from a checkpoint");
 }
 
 fn with_heads(spec: &str, heads: &str) -> String {
@@ -294,7 +294,7 @@ fn a_model_has_the_heads_that_are_named_and_no_others() {
     test_support::command("train-subject", folder.path()).arg("--again").assert().success();
     assert_eq!(weights(folder.path()), before);
     fs::write(folder.path().join("tiny.toml"), with_heads(TRANSLATOR, "[\"enc-enc\"]")).unwrap();
-    refuses(&mut test_support::command("ablate-one", folder.path()), "was trained from other settings");
+    refuses(&mut test_support::command("ablate-one", folder.path()), "was trained from settings other than");
 }
 
 #[test]

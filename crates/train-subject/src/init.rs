@@ -173,7 +173,7 @@ impl Args {
         let path = self.output.clone().unwrap_or_else(|| format!("experiments/{}.toml", self.name).into());
         let is_scored = || !std::fs::read_to_string(&path).is_ok_and(|text| text.starts_with(NOT_SCORED));
         if path.exists() && !self.force && is_scored() {
-            bail!("`{}` is there already: choose another name, or --force to replace it", path.display());
+            bail!("`{}` exists already: choose another name, or replace it with --force", path.display());
         }
         Ok(path)
     }

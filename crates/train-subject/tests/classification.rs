@@ -76,7 +76,7 @@ fn a_checkpoint_is_fine_tuned_to_other_outputs() {
     let regression = format!("{data}checkpoint.from = \"models/tiny\"\n{training}\n");
     for (spec, entry) in [(classes, "\"2\": \"fine\""), (regression, "\"problem_type\": \"regression\"")] {
         let said = trained(folder.path(), &spec);
-        assert!(said.contains("has none that fits: classifier.weight, classifier.bias"), "{said}");
+        assert!(said.contains("has no matching tensors: classifier.weight, classifier.bias"), "{said}");
         let config = text(folder.path(), "data/models/other/config.json");
         assert!(config.contains(entry), "{config}");
         let tokenizer = |name: &str| read(folder.path(), &format!("data/models/{name}/tokenizer.json"));
@@ -132,7 +132,7 @@ fn a_faulty_description_is_refused_before_training() {
         ("vocabulary = 60", "", "[model] needs tokenizer.vocabulary"),
         ("learning_rate = 1e-2", "learning_rate = -1.0", "training.learning_rate must be above 0"),
         ("[data.splits]", holdout, "data.holdout takes 9000 examples out of split `train`, which has 400"),
-        ("task = \"classification\"", "", "it describes a translator"),
+        ("task = \"classification\"", "", "a setup describes a translator"),
         ("task = \"classification\"", "task = \"regression\"", "unknown variant `regression`"),
         ("[model]", "[checkpoint]\nfrom = \"x\"\n[model]", "both [checkpoint] and [model] are given"),
     ];

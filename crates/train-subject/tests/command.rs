@@ -63,7 +63,7 @@ fn a_trained_model_is_left_alone_unless_it_is_trained_again() {
     assert_eq!(fs::metadata(folder.path().join(OUTCOME[1])).unwrap().modified().unwrap(), before);
 
     fs::write(folder.path().join("tiny.toml"), TRANSLATOR.replace("d_ff = 12", "d_ff = 14")).unwrap();
-    refuses(&mut command(folder.path()), "was trained from other settings");
+    refuses(&mut command(folder.path()), "was trained from settings other than");
     refuses(&mut command(folder.path()), "`train-subject tiny.toml --again`");
     command(folder.path()).arg("--again").assert().success();
 }
@@ -96,7 +96,7 @@ fn an_unknown_setup_or_device_is_refused() {
 
 /// A run with another number only has another seed: its weights equal the weights of a setup with that seed, whatever the number of runs.
 #[test]
-fn replicates_are_trainings_of_other_seeds() {
+fn replicates_are_runs_with_other_seeds() {
     let of = |seed: &str| TRANSLATOR.replace("[training]\nseed = 1\n", &format!("[training]\n{seed}\n"));
     let replicated = folder(&of("seed = 1\nreplicates = 2"));
     let models = "data/models/tiny\ndata/models/tiny.replicate-2\n";
@@ -110,5 +110,5 @@ fn replicates_are_trainings_of_other_seeds() {
     read(replicated.path(), "results/tiny/replicate-2/training.csv");
     fs::write(replicated.path().join("tiny.toml"), of("seed = 1\nreplicates = 3")).unwrap();
     command(replicated.path()).assert().success();
-    refuses(command(replicated.path()).args(["--replicate", "4"]), "has 3 replicates, and no replicate 4");
+    refuses(command(replicated.path()).args(["--replicate", "4"]), "has 3 replicates, but no replicate 4");
 }

@@ -58,10 +58,10 @@ fn a_model_is_used_until_its_successor_is_complete() {
 fn the_rest_of_another_training_is_refused_and_removed_when_training_anew() {
     let folder = killed_training(&AGAIN[..2], folder);
     edit(&folder.path().join("tiny.toml"), "seed = 1", "seed = 2");
-    refuses(&mut command(folder.path()), "tiny.partial` was trained from other settings");
+    refuses(&mut command(folder.path()), "tiny.partial` was trained from settings other than");
     edit(&folder.path().join("tiny.toml"), "seed = 2", "seed = 1");
     edit(&folder.path().join(TRAIN), "\tgood", "\tbad");
-    refuses(&mut command(folder.path()), "was trained when other contents were in split `train`");
+    refuses(&mut command(folder.path()), "was trained with different contents of split `train`");
     write_reviews(folder.path());
     edit(&folder.path().join("tiny.toml"), "seed = 1", "seed = 2");
     command(folder.path()).args(AGAIN).assert().success();
@@ -92,7 +92,7 @@ fn another_checkpoint_is_noticed_and_a_missing_one_does_not_matter() {
     let mut other = weights.clone();
     *other.last_mut().unwrap() ^= 1;
     durable::write(&base.join("model.safetensors"), other).unwrap();
-    refuses(&mut command(folder.path()), "`model.safetensors` of the checkpoint: train it anew");
+    refuses(&mut command(folder.path()), "`model.safetensors` of the checkpoint: train it again");
     durable::write(&base.join("model.safetensors"), weights).unwrap();
     command(folder.path()).assert().success();
     fs::remove_dir_all(base).unwrap();
@@ -129,7 +129,7 @@ fn what_a_killed_run_left_damaged_is_named_with_the_fault() {
             Some(bytes) => fs::write(path, bytes).unwrap(),
             None => fs::remove_file(path).unwrap(),
         }
-        refuses(&mut command(folder.path()), "a training that was interrupted, but is damaged");
+        refuses(&mut command(folder.path()), "an interrupted training that is damaged");
         refuses(&mut command(folder.path()), named);
         fs::write(path, whole).unwrap();
     }
@@ -152,6 +152,6 @@ fn a_folder_of_other_things_is_not_replaced_by_a_model() {
     let folder = folder();
     let notes = folder.path().join("data/models/tiny/notes.txt");
     durable::write(&notes, "mine").unwrap();
-    refuses(&mut command(folder.path()), "is where the model goes, but holds something else");
+    refuses(&mut command(folder.path()), "is the folder of the model, but contains other files");
     assert_eq!(fs::read_to_string(notes).unwrap(), "mine");
 }

@@ -60,7 +60,7 @@ fn a_classifier_is_described_by_its_files_and_can_be_measured_at_once() {
     ];
     let setup = written(folder.path(), &["reviews"], &parts);
     // an existing setup is kept
-    refuses(folder.path(), &["--test", "reviews/test.tsv"], "`experiments/mine.toml` is there already");
+    refuses(folder.path(), &["--test", "reviews/test.tsv"], "`experiments/mine.toml` exists already");
     assert_eq!(fs::read_to_string(folder.path().join("experiments/mine.toml")).unwrap(), setup);
     let said = said(&mut init(folder.path(), &["reviews", "--force"]));
     assert!(said.contains("on 20 of 240 segments of split `test`; 6 heads in 2 attention modules"), "{said}");
@@ -78,7 +78,7 @@ fn a_tagger_is_described_by_columns_or_lists() {
         "format = { kind = \"conll\", text = 1, label = 3 }   # found: the model's tags in the last column";
     let lists =
         "format = { kind = \"jsonl\", text = \"tokens\", label = \"ner_tags\" }   # found: the first row\n";
-    let iob1 = "scheme = \"iob1\"   # assumed: I- tags begin entities, which becomes B-\n";
+    let iob1 = "scheme = \"iob1\"   # assumed: entities begin with I- tags, which become B-\n";
     for (file, text, expected) in [
         ("a.conll", "the DT B-SUBJ x\ndog NN I-SUBJ y\nsleeps VB O z\n\nit PR B-SUBJ x\n", [conll, ""]),
         ("b.txt", "the DT I-SUBJ x\ndog NN I-SUBJ y\n", [conll, iob1]),
@@ -186,8 +186,8 @@ fn what_cannot_be_found_is_asked_for_in_one_line() {
         (&["empty.csv"], "empty.csv` has a header and no rows"),
         (&["many.csv"], "has 10000 different values, such as `class-0`"),
         (&["other.csv"], "has 3 different values, such as `maybe`, `no`, `yes`, but the model has 2 classes"),
-        (&["nowhere.csv"], "there is no such file"),
-        (&[], "no test set is named: name it by --test FILE"),
+        (&["nowhere.csv"], "no such file here"),
+        (&[], "no test set is given: name it with --test FILE"),
         (&["reviews", "--text", "revew"], "has no column `revew`"),
     ] {
         refuses(folder.path(), arguments, fault);

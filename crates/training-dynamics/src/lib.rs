@@ -61,7 +61,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let checkpoints = description.checkpoints(&machine, &args.shared.results)?;
 
     let dynamics = Dynamics { args, machine: &machine, description: &description, scored, estimate };
-    let Some(last) = checkpoints.last() else { bail!("training has left no checkpoint") };
+    let Some(last) = checkpoints.last() else { bail!("training kept no checkpoint") };
     let subject = description.open_at(last, &machine)?;
     let plan = plan(&checkpoints, dynamics.counts(&subject.layout()).len());
     let identity = dynamics.identity(&subject, &checkpoints)?;
@@ -97,8 +97,8 @@ impl Dynamics<'_> {
             if let Some(other) = known.insert(weights.clone(), updates) {
                 // This has happened to public checkpoints: <https://github.com/EleutherAI/pythia/issues/205>
                 words::warn(&format!(
-                    "the checkpoints after {other} and {updates} updates have the same weights: their curves are those of one \
-                     model, and a file in the folder of one may be another checkpoint's"
+                    "the checkpoints after {other} and {updates} updates have the same weights, so their curves are equal: one \
+                     of their folders may contain a file of another checkpoint"
                 ));
             }
             identity.data.insert(format!("weights after {updates} updates"), weights);

@@ -11,8 +11,8 @@ pub fn or_full_memory<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) ->
     // What the work leaves half done is never used, since the error ends the run.
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| match Full::of(payload.as_ref()) {
         Some(Full { place }) => Err(Error::Invalid(format!(
-            "the memory of the {place} is full: free some of it, or use fewer --threads or less --memory; what is \
-             finished stays, and the same command goes on from there"
+            "the memory of the {place} is full: free some of it, or use fewer --threads or less --memory; finished \
+             work is kept, and the same command resumes from there"
         ))
         .into()),
         None => panic::resume_unwind(payload),

@@ -135,7 +135,7 @@ pub fn device(name: &str) -> Result<Device, Error> {
         _ => None,
     };
     device.ok_or_else(|| {
-        let cause = if found == 0 { ", and needs a torch with CUDA and a driver to see one" } else { "" };
+        let cause = if found == 0 { "; using one needs a torch with CUDA and a driver" } else { "" };
         let allowed = format!("choose auto, cpu or cuda:N; libtorch sees {found} CUDA devices{cause}");
         Error::Invalid(format!("no device `{name}`: {allowed}"))
     })

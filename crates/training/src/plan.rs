@@ -86,7 +86,7 @@ impl Workplace {
     /// Adds to a fault in what a killed run left that its folder should be removed.
     pub fn undamaged<T, E: Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
         rest.map_err(|fault| {
-            let what = "holds a training that was interrupted, but is damaged: remove it";
+            let what = "contains an interrupted training that is damaged: remove it";
             Error::Invalid(format!("`{}` {what} ({fault})", self.folder.display()))
         })
     }
@@ -112,7 +112,7 @@ impl TrainingPlan<'_> {
         let Some(fault) = Record::fault(folder, &self.recipe.settings, ingredients)? else { return Ok(()) };
         let replicate =
             self.name.rsplit_once("/replicate-").map_or(String::new(), |(_, n)| format!(" --replicate {n}"));
-        let again = format!("train it anew with `train-subject {}{replicate} --again`", self.path.display());
+        let again = format!("train it again with `train-subject {}{replicate} --again`", self.path.display());
         Err(Error::Invalid(format!("`{}` {fault}: {again}", folder.display())).into())
     }
 
@@ -135,7 +135,7 @@ impl TrainingPlan<'_> {
             return Ok(None);
         }
         if !is_ours(&place) {
-            return Err(fault("where the model goes, but holds something else: move that away").into());
+            return Err(fault("the folder of the model, but contains other files: move them away").into());
         }
         let folder = durable::partial(&place);
         if again && Record::fault(&folder, &self.recipe.settings, ingredients)?.is_some() {

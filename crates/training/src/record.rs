@@ -78,10 +78,10 @@ impl Record {
             Err(source) => return Err(Error::read(&path, source).into()),
         };
         let Ok(stored) = serde_json::from_slice::<Self>(&bytes) else {
-            return Ok(Some(format!("has a {FILE} that does not say what it was trained from")));
+            return Ok(Some(format!("has a {FILE} that does not record what it was trained from")));
         };
         if stored.settings != *settings {
-            return Ok(Some("was trained from other settings than this file holds now".to_owned()));
+            return Ok(Some("was trained from settings other than those now in its setup".to_owned()));
         }
         let mut other = Vec::new();
         for ingredient in ingredients {
@@ -89,7 +89,7 @@ impl Record {
                 other.push(ingredient.name.as_str());
             }
         }
-        let fault = || format!("was trained when other contents were in {}", other.join(", "));
+        let fault = || format!("was trained with different contents of {}", other.join(", "));
         Ok((!other.is_empty()).then(fault))
     }
 
@@ -139,9 +139,9 @@ mod tests {
         Record::new(&settings, &[split(&file)]).unwrap().write(folder.path()).unwrap();
         assert_eq!(fault(&settings), None);
         let other = fault(&json!({ "seed": 2 }));
-        assert_eq!(other.unwrap(), "was trained from other settings than this file holds now");
+        assert_eq!(other.unwrap(), "was trained from settings other than those now in its setup");
         fs::write(&file, "two").unwrap();
-        assert_eq!(fault(&settings).unwrap(), "was trained when other contents were in split `train`");
+        assert_eq!(fault(&settings).unwrap(), "was trained with different contents of split `train`");
         fs::write(&file, "one").unwrap();
         assert_eq!(fault(&settings), None, "written again with the same content");
         fs::remove_file(&file).unwrap();
@@ -168,7 +168,7 @@ mod tests {
         for text in ["", "{\"seed\": 1}", "{\"settings\": {}}", "[1]", "null"] {
             fs::write(folder.path().join(FILE), text).unwrap();
             let fault = Record::fault::<Error>(folder.path(), &json!({ "seed": 1 }), &[]).unwrap().unwrap();
-            assert!(fault.contains("does not say what it was trained from"), "{text}: {fault}");
+            assert!(fault.contains("does not record what it was trained from"), "{text}: {fault}");
         }
     }
 }

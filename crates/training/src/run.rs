@@ -21,7 +21,7 @@ const FEW_SHARDS: usize = 4;
 const SHARD_TOKENS: usize = 512;
 
 /// Maximum tokens per part, including padding, unless a single text has more.
-const MOST_TOKENS: usize = 4_096;
+const MAX_TOKENS: usize = 4_096;
 
 /// Returns the number of shards of a batch of `batch_tokens` on these threads.
 pub(crate) fn shards(threads: usize, batch_tokens: usize) -> usize {
@@ -123,7 +123,7 @@ impl<O: Objective> Run<O> {
         if some > 0 {
             let all = batches.len();
             words::warn(&format!(
-                "the gates stayed as they were in {some} of the {all} steps of epoch {epoch}, since their gradient overflowed"
+                "the gates were not updated in {some} of the {all} steps of epoch {epoch}, since their gradient overflowed"
             ));
         }
         Ok(sum / seen as f64)
@@ -131,7 +131,7 @@ impl<O: Objective> Run<O> {
 
     /// Makes one update; returns the batch's loss in nats per prediction, or NaN if the gradient of the weights is not finite.
     fn step(&mut self, train: &O::Examples, rows: &[usize], predictions: usize) -> Result<f64, O::Error> {
-        let needed = rows.len().div_ceil((MOST_TOKENS / longest::<O>(train, rows).max(1)).max(1));
+        let needed = rows.len().div_ceil((MAX_TOKENS / longest::<O>(train, rows).max(1)).max(1));
         let parts = divided(rows, self.shards.len().max(needed));
         let (step, steps) = (self.adam.steps() + 1, self.steps);
         self.shards.iter_mut().for_each(|shard| shard.begin_step(step, steps));

@@ -18,9 +18,9 @@ const STATE: &str = "state.json";
 const MODEL: &str = "model.safetensors";
 
 /// Upper bound on the steps of any training.
-const MOST_STEPS: usize = 1 << 40;
+const MAX_STEPS: usize = 1 << 40;
 /// Upper bound on the threads of any machine.
-const MOST_SHARDS: usize = 1 << 12;
+const MAX_SHARDS: usize = 1 << 12;
 
 /// State of a training after an epoch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl EpochState {
     /// Returns the state if it is valid for this epoch.
     fn checked(self, epoch: usize) -> Result<Self, String> {
         let Self { row, shards } = &self;
-        if row.epoch == epoch && row.step <= MOST_STEPS && shards.get() <= MOST_SHARDS {
+        if row.epoch == epoch && row.step <= MAX_STEPS && shards.get() <= MAX_SHARDS {
             return Ok(self);
         }
         let (step, shards) = (row.step, self.shards);
@@ -96,7 +96,7 @@ impl Checkpoints {
         let missing = |folder: &Path| {
             let (folder, spec) = (folder.display(), spec.display());
             let again = format!("train again with `train-subject {spec} --again`");
-            Error::Invalid(format!("no checkpoint in `{folder}`: {again}, which keeps those of [dynamics]"))
+            Error::Invalid(format!("no checkpoint in `{folder}`: {again}, which keeps those in [dynamics]"))
         };
         let mut kept = Vec::new();
         for &epoch in stay.epochs {

@@ -39,8 +39,7 @@ pub fn check() -> Result<(), Error> {
     let is_asked = SIGNALS.get().and_then(|signals| signals.as_ref().ok());
     if is_asked.is_some_and(|signals| signals.has_come.load(Ordering::SeqCst)) {
         HAS_STOPPED.store(true, Ordering::SeqCst);
-        let stopped =
-            "stopped by a signal: the rows that are finished stay, and the same command goes on from them";
+        let stopped = "stopped by a signal: finished rows are kept, and the same command resumes from them";
         return Err(Error::Invalid(stopped.to_owned()));
     }
     Ok(())

@@ -42,7 +42,7 @@ pub fn in_order<S: Send, T: Send, E: From<Error> + Send>(
         drop(receiver);
         let panicked = threads.into_iter().any(|thread| thread.join().is_err());
         outcome?;
-        let fault = || Error::worker("a thread panicked; its message stands above");
+        let fault = || Error::worker("a thread panicked; see its message above");
         if panicked { Err(fault().into()) } else { Ok(()) }
     })
 }

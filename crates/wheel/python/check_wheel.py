@@ -10,7 +10,7 @@ import time
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
-MOST_BYTES = 60_000_000
+MAX_BYTES = 60_000_000
 
 
 def prepare(environment):
@@ -26,7 +26,7 @@ def pip(environment, *arguments):
 
 def check(wheel, environment, desk):
     size = wheel.stat().st_size
-    assert size < MOST_BYTES, f"{wheel.name} has {size} bytes"
+    assert size < MAX_BYTES, f"{wheel.name} has {size} bytes"
     pip(environment, str(wheel))
     desk.mkdir()
     # no cargo, no cc, nothing of the repository

@@ -45,6 +45,6 @@ fn main() -> ExitCode {
     let name = Path::new(&called).file_name().unwrap_or_default().to_string_lossy();
     match PROGRAMS.iter().find(|(program, _)| *program == name) {
         Some((_, main)) => main(),
-        None => words::exit_code(Err(format!("`{name}` is no program: `headcount --help` lists them"))),
+        None => words::exit_code(Err(format!("`{name}` is not a program: `headcount --help` lists them"))),
     }
 }

@@ -20,7 +20,7 @@ fn it_is_every_program_that_headcount_names_and_no_other() {
     }
     let unknown = called("table1");
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&unknown.stderr).contains("`table1` is no program"));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("`table1` is not a program"));
 }
 
 #[test]

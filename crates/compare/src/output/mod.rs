@@ -67,13 +67,13 @@ impl Report {
             notes.push(format!("p is adjusted for all {}", over.join(" and ")));
         }
         if self.has_several() {
-            notes.push("intervals, and the verdicts made of them, hold for all runs at once".to_owned());
+            notes.push("intervals and verdicts hold for all runs simultaneously".to_owned());
         }
         let missing: usize =
             self.rows.iter().filter(|row| row.task.is_some()).map(|row| row.missing).max().unwrap_or(0);
         if missing > 0 {
             notes.push(format!(
-                "{} left out per task at most, since a run lacks them",
+                "at most {} left out per task because a run lacks them",
                 words::count(missing, "document")
             ));
         }

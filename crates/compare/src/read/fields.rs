@@ -40,7 +40,7 @@ impl Lines {
                 return Err(Error::of_line(
                     &self.path,
                     self.number,
-                    format!("longer than {most} MiB: no JSON lines"),
+                    format!("longer than {most} MiB: not a file of JSON lines"),
                 ));
             }
             if !line.trim_ascii().is_empty() {
@@ -65,8 +65,8 @@ pub(crate) fn fields(line: &[u8], wanted: Option<&[&str]>) -> Result<Fields, Str
     fields.map_err(|error| {
         let text = String::from_utf8_lossy(line);
         let has_constant = ["NaN", "Infinity"].iter().any(|constant| text.contains(constant));
-        let hint = if has_constant { " (NaN and Infinity are not JSON, and no scores)" } else { "" };
-        format!("no JSON object: {error}{hint}")
+        let hint = if has_constant { " (NaN and Infinity are not valid JSON)" } else { "" };
+        format!("not a JSON object: {error}{hint}")
     })
 }
 
@@ -136,5 +136,5 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
 pub(crate) fn cluster(fields: &Fields, path: Option<&str>) -> Result<Option<String>, String> {
     let Some(path) = path else { return Ok(None) };
     let found = at(fields, path).and_then(named);
-    found.map(Some).ok_or_else(|| format!("no `{path}`, which --cluster asks for"))
+    found.map(Some).ok_or_else(|| format!("no `{path}`, which --cluster names"))
 }

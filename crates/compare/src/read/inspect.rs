@@ -55,16 +55,20 @@ struct Scored {
     value: Value,
 }
 
-/// Reads an input but keeps only its checksum, since inputs may be long.
+/// Reads an input but keeps only its checksum, since inputs may be long. Ids of chat messages, which differ in each run, do not count.
 fn hashed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    Ok(named(&Value::deserialize(from)?).map(|text| checksum(&text)))
+    let mut input = Value::deserialize(from)?;
+    for message in input.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        message.remove("id");
+    }
+    Ok(named(&input).map(|text| checksum(&text)))
 }
 
 /// Returns the task of a log in a zip archive.
 pub(super) fn task(path: &Path) -> Result<String, Error> {
     let mut zip = archive(path)?;
     let member = HEADERS.into_iter().find(|member| zip.index_for_name(member).is_some());
-    let member = member.ok_or_else(|| Error::of(path, "no header: no log of Inspect"))?;
+    let member = member.ok_or_else(|| Error::of(path, "not a log of Inspect: it has no header"))?;
     let header: Header = read_member(path, &mut zip, member)?;
     Ok(header.eval.task)
 }
@@ -97,7 +101,7 @@ fn open(path: &Path) -> Result<BufReader<File>, Error> {
 }
 
 fn parsed<T: for<'de> Deserialize<'de>>(path: &Path, from: impl std::io::Read) -> Result<T, Error> {
-    serde_json::from_reader(from).map_err(|error| Error::of(path, format!("no log of Inspect: {error}")))
+    serde_json::from_reader(from).map_err(|error| Error::of(path, format!("not a log of Inspect: {error}")))
 }
 
 type Archive = ZipArchive<BufReader<File>>;
@@ -147,7 +151,7 @@ fn sample(sampled: &Sampled, value: &Value, args: &Args) -> Result<Sample, Strin
     let id = named(&sampled.id).ok_or("a sample has no id")?;
     let score = score(value).ok_or_else(|| {
         let shown = words::excerpt(&value.to_string());
-        format!("the score of document `{id}` is {shown}: allowed are numbers, true, false, C, P, I and N")
+        format!("the score of document `{id}` is {shown}: expected a number, true, false, C, P, I or N")
     })?;
     let metadata = sampled.metadata.clone().unwrap_or_default();
     let fields = Map::from_iter([("metadata".to_owned(), metadata)]);

@@ -48,7 +48,7 @@ pub(super) fn task(path: &Path) -> Option<String> {
 
 pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
     let first = Lines::open(path)?.next().transpose()?;
-    let (line, text) = first.ok_or_else(|| Error::of(path, "no line: it is empty"))?;
+    let (line, text) = first.ok_or_else(|| Error::of(path, "the file is empty"))?;
     let keys = fields(&text, None).map_err(|fault| Error::of_line(path, line, fault))?;
     let metric = chosen(path, &keys, metric)?;
     let cluster_root = args.cluster.as_deref().map(root);
@@ -56,7 +56,7 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
         ["doc_id", "doc_hash", "prompt_hash", "filter", metric.as_str()].into_iter().chain(cluster_root);
     let wanted: Vec<&str> = wanted.collect();
     if metric.ends_with("perplexity") && args.lower_is_better {
-        let fault = format!("`{metric}` of a document is its log-likelihood: higher is better");
+        let fault = format!("`{metric}` of a document is its log-likelihood: omit --lower-is-better");
         return Err(Error::of(path, fault));
     }
     let only = of_task(&args.filter, &task(path).unwrap_or_default());
@@ -78,11 +78,14 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
     let all = filters.into_iter().collect::<Vec<_>>().join(", ");
     match only {
         Some(filter) if outcomes.documents.is_empty() => {
-            return Err(Error::of(path, format!("no filter `{filter}`: it has {}", words::excerpt(&all))));
+            return Err(Error::of(
+                path,
+                format!("no filter `{filter}`: expected one of {}", words::excerpt(&all)),
+            ));
         }
         None if all.contains(", ") => {
             words::warn(&format!(
-                "`{}`: the mean over filters {}; --filter takes one",
+                "`{}`: scores are means over the filters {}; --filter selects one",
                 path.display(),
                 words::excerpt(&all)
             ));
@@ -94,12 +97,12 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
 
 fn sample(fields: &Fields, metric: &str, filter: String, args: &Args) -> Result<Sample, String> {
     let id = ["doc_id", "doc_hash"].iter().find_map(|key| fields.get(*key).and_then(named));
-    let id = id.ok_or("no `doc_id` and no `doc_hash`")?;
+    let id = id.ok_or("neither `doc_id` nor `doc_hash`")?;
     let value = fields.get(metric).ok_or_else(|| format!("no `{metric}`"))?;
     let score = number(value).ok_or_else(|| {
         let shown = words::excerpt(&value.to_string());
         format!(
-            "`{metric}` of document `{id}` is {shown}, not a number: such metrics are no means over documents"
+            "`{metric}` of document `{id}` is {shown}, not a number: only metrics with one number per document can be compared"
         )
     })?;
     let hash = |key: &str| fields.get(key).and_then(Value::as_str).map(checksum);
@@ -132,14 +135,15 @@ fn chosen(path: &Path, keys: &Fields, asked: Option<&str>) -> Result<String, Err
 pub(super) fn choose(path: &Path, all: &[&str], asked: Option<&str>, what: &str) -> Result<String, Error> {
     let listed = || words::excerpt(&all.join(", "));
     match (asked, all) {
-        (_, []) => Err(Error::of(path, format!("no {what} that is one number per document"))),
+        (_, []) => Err(Error::of(path, format!("no {what} with one number per document"))),
         (Some(name), _) if all.contains(&name) => Ok(name.to_owned()),
-        (Some(name), _) => {
-            Err(Error::of(path, format!("no {what} `{}`: it has {}", words::excerpt(name), listed())))
-        }
+        (Some(name), _) => Err(Error::of(
+            path,
+            format!("no {what} `{}`: expected one of {}", words::excerpt(name), listed()),
+        )),
         (None, [only]) => Ok((*only).to_owned()),
         (None, [first, ..]) => {
-            words::warn(&format!("comparing `{first}` of {}: --metric takes another", listed()));
+            words::warn(&format!("comparing `{first}`, the first of {}: --metric selects another", listed()));
             Ok((*first).to_owned())
         }
     }

@@ -32,8 +32,8 @@ pub(crate) enum Runs {
 const UNNAMED: &str = "";
 
 /// Files that can be runs, for error messages.
-const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
-                       .csv, .tsv, .jsonl, .parquet or .arrow; FILE.csv#ROW is a row of a result file of headcount; plain translations \
+const ALLOWED: &str = "expected a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
+                       .csv, .tsv, .jsonl, .parquet or .arrow; FILE.csv#ROW names a row of a result file of headcount; plain translations \
                        need --reference";
 
 /// Reads all runs. The first run chooses the metric of each task.
@@ -57,7 +57,7 @@ pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
         if !all[0].contains_key(task) {
             let known = words::excerpt(&all[0].keys().map(String::as_str).collect::<Vec<_>>().join(", "));
             let fault = format!(
-                "no task `{}`, which --metric or --filter names: it has {known}",
+                "no task `{}`, which --metric or --filter names: expected one of {known}",
                 words::excerpt(task)
             );
             return Err(Error::of(&args.runs[0], fault));
@@ -80,7 +80,7 @@ fn run(
         }
         if let Some((_, other)) = tasks.get(&task) {
             let fault = format!(
-                "task `{}` is also in `{}`: name one of the two",
+                "task `{}` also occurs in `{}`: keep one of the two files",
                 words::excerpt(&task),
                 other.display()
             );
@@ -180,7 +180,7 @@ impl Kind {
     fn read<'a>(self, path: &'a Path, args: &'a Args) -> Result<(String, ReadOutcomes<'a>), Error> {
         let is_table = matches!(self, Self::Separated(_) | Self::Columns(_) | Self::JsonTable);
         if is_table && !(args.metric.is_empty() && args.filter.is_empty()) {
-            let fault = "--metric and --filter are for logs: --score names a column of a table";
+            let fault = "--metric and --filter apply to logs; for a table, --score names the column";
             return Err(Error::of(path, fault));
         }
         let unnamed = || UNNAMED.to_owned();

@@ -71,21 +71,30 @@ impl Outcomes {
         Self { metric: metric.into(), documents: Vec::new(), places, repeats }
     }
 
-    /// Adds a sample to its document. Fails if the score is not finite, the sample is a duplicate, or clusters of a document disagree.
+    /// Adds a sample to its document. Fails if the score is not finite, the sample is a duplicate, or clusters of a document disagree, or its name or
+    /// cluster is empty, since all such documents would count as one.
     pub(crate) fn add(&mut self, sample: Sample) -> Result<(), String> {
         let shown = words::excerpt(&sample.id);
         if !sample.score.is_finite() {
             return Err(format!("the score of document `{shown}` is {}, not a finite number", sample.score));
+        }
+        if sample.id.is_empty() {
+            return Err("a document has an empty name".to_owned());
+        }
+        if sample.cluster.as_deref() == Some("") {
+            return Err(format!(
+                "document `{shown}` has an empty cluster: a document that belongs to no other needs one of its own"
+            ));
         }
         let place = *self.places.entry(sample.id.clone()).or_insert(self.documents.len());
         if let Some(repeat) = sample.repeat {
             let named = match &repeat {
                 Repeat::Epoch(epoch) => format!(" in epoch {epoch}"),
                 Repeat::Filter(filter) if filter.is_empty() => String::new(),
-                Repeat::Filter(filter) => format!(" with `{}`", words::excerpt(filter)),
+                Repeat::Filter(filter) => format!(" with filter `{}`", words::excerpt(filter)),
             };
             if !self.repeats.insert((place, repeat)) {
-                return Err(format!("document `{shown}` is there twice{named}: keep one of the two"));
+                return Err(format!("document `{shown}` occurs twice{named}: keep one of the two"));
             }
         }
         match self.documents.get_mut(place) {

@@ -31,11 +31,11 @@ pub(super) fn read(runs: &[Place<'_>]) -> Result<Counted, Error> {
     for ((file, _), (own, segments)) in runs.iter().zip(&all).skip(1) {
         let (here, there) = (described(own), described(first));
         let fault = match (here == there, unpaired(segments, base)) {
-            (false, _) => format!("it has {here}, the first run {there}"),
+            (false, _) => format!("this run has {here}, the first run has {there}"),
             (true, Some(fault)) => fault.to_owned(),
             (true, None) => continue,
         };
-        return Err(Error::of(file, format!("other segments than those of the first run: {fault}")));
+        return Err(Error::of(file, format!("its segments differ from the first run's: {fault}")));
     }
     let (metric, clusters) = (first.metric.clone(), first.clusters());
     let is_text = has_windows(first);
@@ -55,17 +55,17 @@ fn described(own: &Identity) -> String {
 
 fn segments(file: &Path, row: &str) -> Result<(Identity, Segments), Error> {
     let signature = Signature::read(&Signature::path_beside(file)).map_err(significance::Error::from)?;
-    let none = || Error::of(file, "no signature with a metric beside it: such statistics cannot be read");
+    let none = || Error::of(file, "has no signature file with a metric next to it, so it cannot be read");
     let signature = signature.ok_or_else(none)?;
     let measured = signature.measured.as_ref().ok_or_else(none)?;
     if signature.identity.until_decided().is_some() && !row.is_empty() {
-        return Err(Error::of(file, "its rows were measured until decided, on a part of the segments"));
+        return Err(Error::of(file, "its rows were measured until decided, on only a part of the segments"));
     }
     let blocks = Blocks::beside(file, &signature).map_err(significance::Error::from)?.unwrap_or_default();
     let names = || blocks.iter().map(|block| block.name.as_str());
     if !row.is_empty() && !names().any(|name| name == row) {
         let known = words::excerpt(&names().collect::<Vec<_>>().join(", "));
-        return Err(Error::of(file, format!("no row `{}`: it has {known}", words::excerpt(row))));
+        return Err(Error::of(file, format!("no row `{}`: expected one of {known}", words::excerpt(row))));
     }
     // a row of a checkpoint, such as 1200/3, is compared with the full model of that checkpoint
     let base = names()

@@ -14,12 +14,17 @@ const SCORE: &str = "score";
 
 pub(super) fn read_separated(path: &Path, delimiter: u8, args: &Args) -> Result<Outcomes, Error> {
     let file = durable::open_regular(path).map_err(Error::reading(path))?;
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(file);
-    let fault = |error: csv::Error| Error::of(path, format!("no table: {error}"));
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(delimiter).quoting(delimiter == b',').from_reader(file);
+    let fault = |error: csv::Error| Error::of(path, format!("not a table: {error}"));
     let headers = reader.headers().map_err(fault)?.clone();
     let column = |name: &str| {
-        let place = headers.iter().position(|header| header.trim_start_matches('\u{feff}') == name);
-        place.ok_or_else(|| no_column(path, name, &headers.iter().collect::<Vec<_>>()))
+        let is_named = |place: &usize| headers[*place].trim_start_matches('\u{feff}') == name;
+        match (0..headers.len()).filter(is_named).collect::<Vec<_>>()[..] {
+            [place] => Ok(place),
+            [] => Err(no_column(path, name, &headers.iter().collect::<Vec<_>>())),
+            _ => Err(Error::of(path, format!("several columns are named `{}`", words::excerpt(name)))),
+        }
     };
     let metric = args.score.as_deref().unwrap_or(SCORE);
     let (id, score) = (column(args.id())?, column(metric)?);
@@ -58,7 +63,7 @@ pub(super) fn read_columns(path: &Path, kind: RowKind, args: &Args) -> Result<Ou
 
 fn no_column(path: &Path, name: &str, names: &[&str]) -> Error {
     let all = words::excerpt(&names.join(", "));
-    Error::of(path, format!("no column `{}`: it has {all}", words::excerpt(name)))
+    Error::of(path, format!("no column `{}`: expected one of {all}", words::excerpt(name)))
 }
 
 /// Adds a row.

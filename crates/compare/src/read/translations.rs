@@ -58,7 +58,9 @@ fn metric(args: &Args) -> Result<Metric, Error> {
         "ter" => Ok(Metric::Texts(TextMetric::Ter)),
         other => {
             let shown = words::excerpt(other);
-            Err(Error::Invalid(format!("no metric `{shown}` of translations: it is bleu, chrf or ter")))
+            Err(Error::Invalid(format!(
+                "unknown metric `{shown}` of translations: expected bleu, chrf or ter"
+            )))
         }
     }
 }
@@ -67,7 +69,7 @@ fn lines(path: &Path) -> Result<Vec<String>, Error> {
     let file = durable::open_regular(path).map_err(Error::reading(path))?;
     let lines =
         BufReader::new(file).lines().collect::<std::io::Result<Vec<_>>>().map_err(Error::reading(path))?;
-    if lines.is_empty() { Err(Error::of(path, "no line: it is empty")) } else { Ok(lines) }
+    if lines.is_empty() { Err(Error::of(path, "the file is empty")) } else { Ok(lines) }
 }
 
 fn same_length(path: &Path, lines: usize, other: &Path, expected: usize) -> Result<(), Error> {

@@ -54,7 +54,7 @@ impl Default for GenerationConfig {
 
 const DEFAULT_LENGTH: usize = 20;
 /// Maximum beam width, so that a forged file cannot exhaust the memory.
-const MOST_BEAMS: usize = 1000;
+const MAX_BEAMS: usize = 1000;
 /// Maximum absolute length penalty, so that powers of any length stay finite.
 const STEEPEST_PENALTY: f64 = 50.0;
 
@@ -144,8 +144,8 @@ fn check_symbols(entries: &Map<String, Value>, model: &TranslatorConfig) -> Resu
 
 impl GenerationConfig {
     fn search(&self, model: &TranslatorConfig) -> Result<BeamSearch, String> {
-        if !(1..=MOST_BEAMS).contains(&self.num_beams) {
-            return Err(format!("num_beams must be from 1 to {MOST_BEAMS}"));
+        if !(1..=MAX_BEAMS).contains(&self.num_beams) {
+            return Err(format!("num_beams must be from 1 to {MAX_BEAMS}"));
         }
         if !(-STEEPEST_PENALTY..=STEEPEST_PENALTY).contains(&self.length_penalty) {
             let most = STEEPEST_PENALTY;
@@ -157,7 +157,7 @@ impl GenerationConfig {
         }
         let target = model.target_vocabulary();
         if let Some(token) = self.forced_bos_token_id.filter(|&token| i64::from(token) >= target) {
-            return Err(format!("forced_bos_token_id is {token}, but the target has {target} symbols"));
+            return Err(format!("forced_bos_token_id is {token}, but the target has {target} tokens"));
         }
         Ok(BeamSearch {
             beam: self.num_beams,

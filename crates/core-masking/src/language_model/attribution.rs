@@ -112,7 +112,7 @@ impl LanguageModel {
         let gap = found.gap();
         assert!(
             gap.is_nan() || gap <= tolerance(kind),
-            "parts of logits miss their sum by {gap:e} of their sizes"
+            "the parts of logits differ from their sum by {gap:e} of their magnitude"
         );
         found
     }

@@ -52,7 +52,7 @@ impl LanguageModel {
         let mut stored = family.storage.inventory(&inventory);
         stored.extend(copy.cloned());
         if let Some(name) = config.last_expert().filter(|name| !file.holds(name)) {
-            let fault = format!("num_experts is more than it holds: it lacks tensor `{name}`");
+            let fault = format!("it contains fewer experts than num_experts: it lacks tensor `{name}`");
             return Err(Error::file(folder, fault));
         }
         file.check(&stored)?;

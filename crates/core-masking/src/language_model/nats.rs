@@ -4,7 +4,7 @@ use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
 use crate::attention::capped;
-use crate::loss::{log_sum_exp, sloping};
+use crate::loss::{gradient_only, log_sum_exp};
 use crate::{GatedModel, Gates, ModelDropout, product};
 
 /// Maximum number of logits held at once, unless a single prediction has more: 32 MB in single precision.
@@ -14,7 +14,7 @@ pub const LOGITS_AT_ONCE: i64 = 1 << 23;
 const TILE: i64 = 1_024;
 
 /// Number of tiles from which on a vocabulary is large.
-const LEAST_TILES: i64 = 16;
+const MIN_TILES: i64 = 16;
 
 /// The output layer.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) fn token_nats(hidden: &Tensor, output: &Output, labels: &Tensor) -> T
     if hidden.requires_grad() && output.table.requires_grad() {
         return nats_of(&wide(&output.logits(hidden)), labels);
     }
-    if !hidden.requires_grad() && output.table.size()[0] >= LEAST_TILES * TILE {
+    if !hidden.requires_grad() && output.table.size()[0] >= MIN_TILES * TILE {
         return no_grad(|| tiled_nats(hidden, output, labels));
     }
     let nats = parts(hidden, output, labels).map(|(hidden, labels)| {
@@ -46,7 +46,7 @@ pub(super) fn token_nats(hidden: &Tensor, output: &Output, labels: &Tensor) -> T
             return no_grad(|| nats_of(&wide(&output.logits(&hidden)), &labels));
         }
         let Slopes { nats, of_hidden, .. } = no_grad(|| slopes(&hidden.detach(), output, &labels));
-        nats + sloping(&(hidden * of_hidden).sum_dim_intlist(-1, false, None))
+        nats + gradient_only(&(hidden * of_hidden).sum_dim_intlist(-1, false, None))
     });
     Tensor::cat(&nats.collect::<Vec<_>>(), 0)
 }
@@ -96,9 +96,9 @@ pub fn training_loss(
             of_output += found.of_logits.tr().matmul(&read);
             found
         });
-        nats = nats + found.nats.sum(None) + sloping(&(hidden * found.of_hidden).sum(None));
+        nats = nats + found.nats.sum(None) + gradient_only(&(hidden * found.of_hidden).sum(None));
     }
-    nats + sloping(&(&output.table * of_output).sum(None))
+    nats + gradient_only(&(&output.table * of_output).sum(None))
 }
 
 struct Slopes {

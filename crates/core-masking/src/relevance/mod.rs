@@ -61,7 +61,7 @@ impl Classifier {
         )?;
         let first = self.head.of_first().ok_or_else(|| {
             Error::Input(
-                "relevance is followed from the class of a text, and this model classifies tokens".to_owned(),
+                "relevance starts from the class of a text, but this model classifies tokens".to_owned(),
             )
         })?;
         Ok(no_grad(|| self.relevance_through(&blocks, first, batch)))
@@ -125,7 +125,7 @@ impl Translator {
 fn post_norm<'a>(blocks: &[&'a Block], family: &str) -> Result<Vec<PostNorm<'a>>, Error> {
     blocks.iter().map(|block| block.as_post_norm()).collect::<Option<_>>().ok_or_else(|| {
         Error::Input(format!(
-            "relevance has rules for layers with normalisation after each sublayer alone, and `{family}` has others"
+            "relevance propagation needs layers with normalisation only after each sublayer, unlike `{family}`"
         ))
     })
 }

@@ -53,8 +53,8 @@ impl Translator {
         let is_cut = config.vocab_size != config.target_vocabulary()
             && file.shape(names.target) == Some(vec![config.vocab_size, config.d_model]);
         if is_cut {
-            let fault = "has a row for each piece of the source and not of the target, as transformers 4 saves two vocabularies \
-                         of different size (huggingface/transformers#26338): save the model anew with transformers 5";
+            let fault = "has the rows of the source vocabulary, not of the target vocabulary, as transformers 4 saves vocabularies \
+                         of different sizes (huggingface/transformers#26338): save the model again with transformers 5";
             return Err(Error::tensor(folder, names.target, fault));
         }
         let bias = names.bias.filter(|bias| !file.holds(bias));

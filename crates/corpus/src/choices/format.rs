@@ -61,7 +61,7 @@ pub struct ChoiceFormat {
 #[serde(
     untagged,
     deny_unknown_fields,
-    expecting = "`context` is a text with fields in braces, or { jinja = \"...\" }"
+    expecting = "`context` must be a text with fields in braces, or { jinja = \"...\" }"
 )]
 pub enum Context {
     /// With fields in braces: `Question: {goal}\nAnswer:`.
@@ -75,7 +75,7 @@ pub enum Context {
 
 /// A text of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(untagged, deny_unknown_fields, expecting = "a choice is a field, or { text = \"...\" }")]
+#[serde(untagged, deny_unknown_fields, expecting = "a choice must be a field, or { text = \"...\" }")]
 pub enum Text {
     /// The text of a field.
     Field(String),
@@ -91,8 +91,8 @@ pub enum Text {
 #[serde(
     untagged,
     deny_unknown_fields,
-    expecting = "`choices` is a list of fields and literals { text = \"...\" }, a field that holds a list, { jinja = \"...\" } or \
-                 { target = \"...\" }"
+    expecting = "`choices` must be a list of fields and literals { text = \"...\" }, a field that contains a list, \
+                 { jinja = \"...\" } or { target = \"...\" }"
 )]
 pub enum Choices {
     /// In a field that holds a list.
@@ -116,7 +116,7 @@ pub enum Choices {
 #[serde(
     untagged,
     deny_unknown_fields,
-    expecting = "`answer` is { always = 1 }, { field = \"...\", first = 0 }, { field = \"...\", within = \"...\" }, \
+    expecting = "`answer` must be { always = 1 }, { field = \"...\", first = 0 }, { field = \"...\", within = \"...\" }, \
                  { file = \"...\", first = 0 } or { jinja = \"...\" }"
 )]
 pub enum Answer {
@@ -179,16 +179,16 @@ impl ChoiceFormat {
         let is_single = matches!(self.choices, Choices::Target { .. });
         match (&self.choices, &self.answer) {
             (_, Some(_)) if is_single => {
-                Some("`choices.target` is the only choice: it has no `answer`".to_owned())
+                Some("`choices.target` is the only choice: `answer` is not allowed".to_owned())
             }
-            (_, None) if !is_single => Some("`answer` is missing: it is the right choice".to_owned()),
+            (_, None) if !is_single => Some("`answer` is missing: it must name the right choice".to_owned()),
             (Choices::Each(fields), _) if fields.len() < 2 => {
-                Some(format!("`choices` names {} of the at least 2 fields", fields.len()))
+                Some(format!("`choices` needs at least 2 fields, found {}", fields.len()))
             }
             (Choices::Each(fields), _)
                 if self.contexts.as_ref().is_some_and(|own| own.len() != fields.len()) =>
             {
-                Some(format!("`contexts` must be as many as `choices`, which are {}", fields.len()))
+                Some(format!("`contexts` must have as many entries as `choices`, which has {}", fields.len()))
             }
             (Choices::Each(fields), Some(Answer::Always { always }))
                 if !(1..=fields.len()).contains(always) =>
@@ -202,7 +202,7 @@ impl ChoiceFormat {
                 Some(format!("`first`, the number of the first choice, is {first}, but must be 0 or 1"))
             }
             (_, Some(Answer::File { file, .. })) if !is_file_name(file) => {
-                Some(format!("`{}` is no name of a file in the folder of the questions", excerpt(file)))
+                Some(format!("`{}` is not the name of a file in the folder of the questions", excerpt(file)))
             }
             _ => None,
         }
@@ -266,15 +266,15 @@ impl ChoiceFormat {
         let mut choices = self.choices(record, templates)?;
         let mut context = templates.context.fill(record)?;
         if matches!(self.choices, Choices::Target { .. }) {
-            let context = said(context)?;
+            let context = text_of_context(context)?;
             return Ok(Choice { context, choices, delimiter: self.delimiter.clone(), ..Choice::default() });
         }
         if self.wikihow == Some(true) {
-            context = Filled::Text(without_brackets(&said(context)?));
+            context = Filled::Text(without_brackets(&text_of_context(context)?));
             choices.iter_mut().for_each(|choice| *choice = without_brackets(choice));
         }
         if choices.len() < 2 {
-            return Err(format!("its choices are {}, but at least 2 are needed", choices.len()));
+            return Err(format!("it needs at least 2 choices, found {}", choices.len()));
         }
         if let Some(place) = choices.iter().position(|choice| choice.trim().is_empty()) {
             return Err(format!("its choice {} is blank", place + 1));
@@ -300,7 +300,7 @@ impl ChoiceFormat {
             Some(jinja) => answer_by(jinja, record, &choices)?,
             None => self.answer(record, from_file, &choices)?,
         };
-        Ok(Choice { context: said(context)?, contexts, choices, answer, group, delimiter })
+        Ok(Choice { context: text_of_context(context)?, contexts, choices, answer, group, delimiter })
     }
 
     fn choices(&self, record: &Record, templates: &Templates<'_>) -> Result<Vec<String>, String> {
@@ -380,13 +380,13 @@ fn answer_by(jinja: &Jinja<'_>, record: &Record, choices: &[String]) -> Result<u
         (Some(place), _) => Ok(place),
         (None, Some(number)) => within(number, 0, choices.len()), // of a table, whose cells are texts
         (None, None) => {
-            Err(format!("its answer is `{}`, which must be one of {}", excerpt(&text), listed(choices)))
+            Err(format!("its answer is `{}`, expected one of {}", excerpt(&text), listed(choices)))
         }
     }
 }
 
-/// The text of a context.
-pub(super) fn said(context: Filled) -> Result<String, String> {
+/// Returns the text of a context.
+pub(super) fn text_of_context(context: Filled) -> Result<String, String> {
     context.text().map_err(|fault| format!("its context {fault}"))
 }
 
@@ -398,7 +398,7 @@ fn within(number: usize, first: usize, choices: usize) -> Result<usize, String> 
 
 fn beyond(given: &str, first: usize, choices: usize) -> String {
     let last = choices - 1 + first;
-    format!("its answer is `{}`, but must be a number from {first} to {last}", excerpt(given))
+    format!("its answer is `{}`, expected a number from {first} to {last}", excerpt(given))
 }
 
 /// The templates of a format, parsed.
@@ -455,7 +455,7 @@ fn position(name: &str, names: &[String], choices: usize) -> Result<usize, Strin
     let found: Vec<usize> = (0..names.len()).filter(|&place| names[place] == name).collect();
     match found[..] {
         [place] => Ok(place),
-        _ => Err(format!("its answer is `{}`, which must be one of {}", excerpt(name), listed(names))),
+        _ => Err(format!("its answer is `{}`, expected one of {}", excerpt(name), listed(names))),
     }
 }
 

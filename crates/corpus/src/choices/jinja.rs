@@ -144,7 +144,7 @@ impl<'a> Jinja<'a> {
                 asked.sort_unstable();
                 let asked = if asked.is_empty() { "a value".to_owned() } else { listed(asked) };
                 let (template, known) = (excerpt(self.text), listed(record.fields().keys()));
-                format!("template `{template}` asks for {asked}, which the row lacks: there are {known}")
+                format!("template `{template}` uses {asked}, which the row lacks: it has {known}")
             }
             _ => unfit(self.text, &fault),
         })
@@ -281,10 +281,7 @@ mod tests {
             assert_eq!(Jinja::parse(template).unwrap().fill(&record), Ok(expected), "{template}");
         }
         for (template, expected) in [
-            (
-                "{{x}} {{a}}",
-                "template `{{x}} {{a}}` asks for `x`, which the row lacks: there are `a`, `answers`",
-            ),
+            ("{{x}} {{a}}", "template `{{x}} {{a}}` uses `x`, which the row lacks: it has `a`, `answers`"),
             ("{{choices.label.index('C')}}", "`C` is not in [\"A\", \"B\"]"),
             ("none", "field `none` is null, but text is needed"),
             ("{{a.frobnicate()}}", "template `{{a.frobnicate()}}`: unknown method"),

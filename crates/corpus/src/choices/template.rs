@@ -25,13 +25,13 @@ impl Template {
                 None if whole.len() == 1 => {
                     let (brace, rest) = (whole.as_str(), excerpt(&text[whole.end()..]));
                     return Err(format!(
-                        "`context` has a lone `{brace}` before `{rest}`: a doubled one is a brace"
+                        "`context` has a lone `{brace}` before `{rest}`: double it for a literal brace"
                     ));
                 }
-                Some(("", _)) => return Err("`context` has braces without a field in them".to_owned()),
+                Some(("", _)) => return Err("`context` has braces with no field in them".to_owned()),
                 Some((_, Some(other))) if other != "capitalize" => {
                     let other = excerpt(other);
-                    return Err(format!("`context` asks for `{other}`, but only `capitalize` is known"));
+                    return Err(format!("`context` uses the filter `{other}`, expected `capitalize`"));
                 }
                 _ => {}
             }
@@ -88,12 +88,12 @@ mod tests {
             ("{a|capitalize}{b.c}", Ok("Dog7")),
             ("{{a}} {{{a}}} }}{{", Ok("{a} {dOG} }{")),
             ("ä{é}{é|capitalize}ö", Ok("äö")),
-            ("a {b", Err("`context` has a lone `{` before `b`: a doubled one is a brace")),
-            ("a } b", Err("`context` has a lone `}` before ` b`: a doubled one is a brace")),
-            ("{a{b}", Err("`context` has a lone `{` before `a{b}`: a doubled one is a brace")),
-            ("{}", Err("`context` has braces without a field in them")),
-            ("{a|upper}", Err("`context` asks for `upper`, but only `capitalize` is known")),
-            ("{x}", Err("no field `x`: there are `a`, `b`, `é`")),
+            ("a {b", Err("`context` has a lone `{` before `b`: double it for a literal brace")),
+            ("a } b", Err("`context` has a lone `}` before ` b`: double it for a literal brace")),
+            ("{a{b}", Err("`context` has a lone `{` before `a{b}`: double it for a literal brace")),
+            ("{}", Err("`context` has braces with no field in them")),
+            ("{a|upper}", Err("`context` uses the filter `upper`, expected `capitalize`")),
+            ("{x}", Err("no field `x`: the row has `a`, `b`, `é`")),
         ] {
             assert_eq!(filled(template), expected.map(str::to_owned).map_err(str::to_owned), "{template}");
         }

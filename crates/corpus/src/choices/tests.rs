@@ -67,10 +67,10 @@ fn answers_may_stand_in_a_file_of_their_own() {
     assert_eq!(expected[0].parts()[0], part);
     assert_eq!(
         read("1\n").unwrap_err(),
-        "`valid.jsonl` has 2 lines, but `answers.lst` has 1: parallel files must have equally many"
+        "`valid.jsonl` has 2 lines, but `answers.lst` has 1: parallel files must have equal numbers of lines"
     );
-    assert_eq!(read("1\nx\n").unwrap_err(), "`answers.lst`, line 2: `x` is no number of a choice");
-    let beyond = "`valid.jsonl`, line 3: its answer is `2`, but must be a number from 0 to 1";
+    assert_eq!(read("1\nx\n").unwrap_err(), "`answers.lst`, line 2: `x` is not a choice number");
+    let beyond = "`valid.jsonl`, line 3: its answer is `2`, expected a number from 0 to 1";
     assert_eq!(read("1\n2\n").unwrap_err(), beyond);
     // the answer of a row that is left out goes with it
     let mut bad = BadRows::new(BadRowRule::Skip);
@@ -103,12 +103,9 @@ fn lists_may_be_nested_and_answers_named() {
     let content = [line("\"B\""), line("3")].join("\n");
     let answers: Vec<usize> = choices(&content, ARC).into_iter().map(|choice| choice.answer).collect();
     assert_eq!(answers, [1, 2]);
-    assert_eq!(
-        fault(&line("\"D\""), ARC),
-        "`a`, line 1: its answer is `D`, which must be one of `A`, `B`, `3`"
-    );
+    assert_eq!(fault(&line("\"D\""), ARC), "`a`, line 1: its answer is `D`, expected one of `A`, `B`, `3`");
     let twice = line("\"A\"").replace("\"B\"", "\"A\"");
-    assert!(fault(&twice, ARC).ends_with("its answer is `A`, which must be one of `A`, `A`, `3`"));
+    assert!(fault(&twice, ARC).ends_with("its answer is `A`, expected one of `A`, `A`, `3`"));
     let fewer = line("\"A\"").replace(", \"3\"", "");
     assert_eq!(fault(&fewer, ARC), "`a`, line 1: it has 3 choices, but 2 names of choices");
 
@@ -167,10 +164,10 @@ fn choices_may_be_literal_and_answers_true_or_false() {
         assert_eq!(found[0].parts()[1].continuation, " yes");
     }
     let format = "kind = 'jsonl'\nchoices = [' no', ' yes']\nanswer = { field = 'answer', first = 0 }";
-    let expected = "no field ` no`: there are `answer`, `q`; a literal choice is { text = \" no\" }";
+    let expected = "no field ` no`: the row has `answer`, `q`; a literal choice is { text = \" no\" }";
     assert!(fault(content, format).ends_with(expected), "{}", fault(content, format));
     let from_one = "kind = 'jsonl'\nchoices = [{ text = 'no' }, { text = 'yes' }]\nanswer = { field = 'answer', first = 1 }";
-    let expected = "its answer is `true`, but must be a number from 1 to 2";
+    let expected = "its answer is `true`, expected a number from 1 to 2";
     assert!(fault(content, from_one).ends_with(expected), "{}", fault(content, from_one));
 }
 
@@ -186,5 +183,5 @@ fn each_choice_may_have_a_context_of_its_own() {
     assert_eq!((shown(0), shown(1)), (("Now: The cat", " barks."), ("Now: The dog", "  barks.")));
     assert_eq!((question.answer, question.answered().as_str()), (1, "Now: The dog  barks."));
     let fewer = format.replace("contexts = ['one', 'two']", "contexts = ['one']");
-    assert!(fault(content, &fewer).contains("`contexts` must be as many as `choices`, which are 2"));
+    assert!(fault(content, &fewer).contains("must have as many entries as `choices`, which has 2"));
 }

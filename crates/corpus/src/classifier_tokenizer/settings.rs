@@ -9,7 +9,7 @@ use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::{AddedToken, ModelWrapper, NormalizerWrapper, Tokenizer};
 use words::excerpt;
 
-use crate::foreign_tokenizer::{NAMES, Name, Stated, set_prefix_space};
+use crate::foreign_tokenizer::{NAMES, Name, TokenizerSettings, set_prefix_space};
 
 /// Default settings of a tokenizer family.
 #[derive(Debug)]
@@ -71,21 +71,21 @@ const SPECIALS: [&str; 5] = ["pad_token", "unk_token", "cls_token", "sep_token",
 
 /// The settings of a folder; defaults are the family's.
 pub(super) struct Settings {
-    pub(super) stated: Stated,
+    pub(super) stated: TokenizerSettings,
     family: &'static Family,
     /// Added tokens by id.
     added: BTreeMap<u32, AddedToken>,
 }
 
 impl Settings {
-    pub(super) fn new(stated: Stated, family: &'static Family) -> Self {
+    pub(super) fn new(stated: TokenizerSettings, family: &'static Family) -> Self {
         let listed = stated.added_tokens_decoder.iter().map(|(&id, found)| (id, found.to_token(false)));
         let added = listed.collect();
         Self { stated, family, added }
     }
 
     pub(super) fn normalizer(&self) -> BertNormalizer {
-        let Stated { do_lower_case, strip_accents, tokenize_chinese_chars, .. } = self.stated;
+        let TokenizerSettings { do_lower_case, strip_accents, tokenize_chinese_chars, .. } = self.stated;
         BertNormalizer::new(
             true,
             tokenize_chinese_chars.unwrap_or(true),
@@ -106,8 +106,8 @@ impl Settings {
         let capital = pieces.filter(|piece| !piece.starts_with('[') && is_capital(piece)).min();
         if let (None, Some(piece)) = (self.stated.do_lower_case, capital) {
             words::warn(&format!(
-                "the vocabulary in `{}` has capitals, such as `{}`, but texts are read in lower case, as in transformers, until \
-                 its tokenizer_config.json says \"do_lower_case\": false",
+                "the vocabulary in `{}` has capitals, such as `{}`, but texts are lower-cased, as in transformers; to \
+                 keep capitals, set \"do_lower_case\": false in its tokenizer_config.json",
                 folder.display(),
                 excerpt(&piece)
             ));

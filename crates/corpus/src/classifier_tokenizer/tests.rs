@@ -164,7 +164,7 @@ fn training_merges_the_most_frequent_pair() {
 #[test]
 fn sizes_without_room_are_refused() {
     let error = ClassifierTokenizer::train(["ab"].iter(), 7, 8).unwrap_err().to_string();
-    assert_eq!(error, "a vocabulary of 7 is too small: its letters and special tokens alone take 8");
+    assert_eq!(error, "a vocabulary of 7 is too small: its letters and special tokens alone need 8");
     let folder = folder(&[("vocab.txt", &vocabulary())]);
     let shortest = ClassifierTokenizer::load(folder.path(), 4).unwrap();
     assert_eq!(shortest.encode("a", Some("")).unwrap().ids, [2, 18, 3, 3]);
@@ -190,7 +190,7 @@ fn minilm() -> Option<PathBuf> {
     let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/minilm");
     let folder = PathBuf::from(std::env::var_os("MINILM").unwrap_or_else(|| usual.into()));
     if !folder.join("tokenizer.json").exists() {
-        test_support::skipped(&format!("no MiniLM tokeniser in {}", folder.display()));
+        test_support::skipped(&format!("no MiniLM tokenizer in {}", folder.display()));
         return None;
     }
     Some(folder)

@@ -88,7 +88,7 @@ impl Catalogue {
         self.sources.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.sources.keys().map(String::as_str).collect();
             let meant = words::did_you_mean(name, known.iter().copied());
-            Error::Invalid(format!("no data set `{name}`: known are {}{meant}", known.join(", ")))
+            Error::Invalid(format!("no data set `{name}`: expected one of {}{meant}", known.join(", ")))
         })
     }
 
@@ -148,7 +148,7 @@ impl Source {
             .chain(self.model_folder.as_deref());
         if let Some(path) = paths.find(|path| !is_path_below(path)) {
             return Err(format!(
-                "`{}` must lead below `data/`: names with `/` between them, none of them `.` or `..`",
+                "`{}` must be a path below `data/`: names separated by `/`, none of them `.` or `..`",
                 excerpt(path)
             ));
         }
@@ -162,7 +162,7 @@ impl Source {
             }
         }
         match self.package.as_deref().filter(|package| !is_package(package)) {
-            Some(package) => Err(format!("`{}` is no package: expected name==version", excerpt(package))),
+            Some(package) => Err(format!("`{}` is not a package: expected name==version", excerpt(package))),
             None => Ok(()),
         }
     }

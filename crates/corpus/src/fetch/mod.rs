@@ -205,7 +205,7 @@ fn resume(address: &str, part: &Path, name: &str, progress: Progress) -> Result<
     let received = Client::new().resume(address, part, None, &mut |done, total| progress(name, done, total));
     received.map_err(|fault| {
         fault.into_error(|reason| {
-            format!("cannot fetch `{address}`: {reason}; a copy elsewhere can be named with --mirror")
+            format!("cannot fetch `{address}`: {reason}; --mirror can name another copy")
         })
     })
 }

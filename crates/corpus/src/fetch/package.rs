@@ -13,7 +13,7 @@ use crate::Error;
 pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
     let fault = |reason: String| {
         Error::Invalid(format!(
-            "cannot fetch the Python package `{package}`: {reason}; a copy elsewhere can be named with --mirror"
+            "cannot fetch the Python package `{package}`: {reason}; --mirror can name another copy"
         ))
     };
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
@@ -26,16 +26,16 @@ pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
         .map_err(|error| {
             let python = python.display();
             fault(match error.kind() {
-                ErrorKind::NotFound => format!("there is no `{python}`; PYTHON can name a Python 3 with pip"),
+                ErrorKind::NotFound => format!("`{python}` not found; set PYTHON to a Python 3 with pip"),
                 _ => format!("`{python}` cannot be run ({error})"),
             })
         })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no message");
-        return Err(fault(format!("pip says `{}`", excerpt(last))));
+        return Err(fault(format!("pip failed with `{}`", excerpt(last))));
     }
-    find_wheel(package, folder)?.ok_or_else(|| fault("pip brought no wheel of it".to_owned()))
+    find_wheel(package, folder)?.ok_or_else(|| fault("pip downloaded no wheel".to_owned()))
 }
 
 /// Returns the wheel of `package` in `folder`, or `None`.

@@ -43,7 +43,7 @@ impl Cache {
             return Ok(Some(commit.to_owned()));
         }
         let (path, commit) = (path.display(), excerpt(commit));
-        let allowed = "should hold a commit, 40 hexadecimal digits, but holds";
+        let allowed = "should contain a commit (40 hexadecimal digits), but contains";
         Err(Error::Invalid(format!("`{path}` {allowed} `{commit}`")))
     }
 

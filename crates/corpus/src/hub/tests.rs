@@ -139,7 +139,7 @@ fn offline_the_cache_alone_is_asked() {
     let (home, hub) = (Home::new(), Hub::new(&FILES).start());
     let offline = HubOptions { endpoint: None, offline: true, ..home.options(&hub) };
     let fault = fetch("toy/bert", &offline).unwrap_err();
-    assert!(fault.ends_with("and HF_HUB_OFFLINE forbids to fetch it"), "{fault}");
+    assert!(fault.ends_with("and HF_HUB_OFFLINE forbids downloading it"), "{fault}");
     fetch("toy/bert@v1", &home.options(&hub)).unwrap();
     assert_eq!(asked(&hub)[0], "/api/models/toy/bert/revision/v1?blobs=true");
     for model in ["toy/bert@v1".to_owned(), format!("toy/bert@{COMMIT}")] {
@@ -149,7 +149,7 @@ fn offline_the_cache_alone_is_asked() {
     fs::write(home.model().join("refs/main"), "../../elsewhere").unwrap();
     let fault = fetch("toy/bert", &offline).unwrap_err();
     assert!(
-        fault.ends_with("should hold a commit, 40 hexadecimal digits, but holds `../../elsewhere`"),
+        fault.ends_with("should contain a commit (40 hexadecimal digits), but contains `../../elsewhere`"),
         "{fault}"
     );
 }
@@ -160,7 +160,7 @@ fn a_token_opens_what_is_not_public_and_no_other_host_sees_it() {
     let elsewhere = warehouse.address.replace("127.0.0.1", "localhost");
     let hub = Hub { token: Some("hf_toy"), warehouse: elsewhere, ..Hub::new(&FILES) }.start();
     let home = Home::new();
-    let fault = "the hub has no such model, or HF_TOKEN must hold a token that may read it";
+    let fault = "the hub has no such model, or HF_TOKEN must be set to a token that may read it";
     assert_eq!(home.fetch(&hub).unwrap_err(), fault);
     fetch("toy/bert", &HubOptions { token: Some("hf_toy".to_owned()), ..home.options(&hub) }).unwrap();
     assert_eq!(home.weights(), TEXT);
@@ -175,7 +175,7 @@ fn a_token_opens_what_is_not_public_and_no_other_host_sees_it() {
 fn what_is_not_there_is_one_clear_line() {
     let (home, hub) = (Home::new(), Hub::new(&FILES).start());
     let fault = fetch("toy/bert@v2", &home.options(&hub)).unwrap_err();
-    assert!(fault.ends_with("the hub has no such model, or it has no revision `v2`"), "{fault}");
+    assert!(fault.ends_with("the hub has no such model or no revision `v2` of it"), "{fault}");
     let lacking = |files: &[&'static str]| home.fetch(&Hub::new(files).start()).unwrap_err();
     assert!(lacking(&[CONFIGURATION, "pytorch_model.bin"]).contains("convert them to `model.safetensors`"));
     assert_eq!(lacking(&[CONFIGURATION, "tf_model.h5"]), "it has no `model.safetensors`");
@@ -186,7 +186,7 @@ fn what_is_not_there_is_one_clear_line() {
     let nowhere = HubOptions { endpoint: Some("ftp://hub".to_owned()), ..home.options(&hub) };
     let fault = fetch("toy/bert", &nowhere).unwrap_err();
     assert!(
-        fault.ends_with("is no address of http or https; HF_HUB_OFFLINE=1 takes what the cache has"),
+        fault.ends_with("is not an http or https address; set HF_HUB_OFFLINE=1 to use only the cache"),
         "{fault}"
     );
 }
@@ -198,7 +198,7 @@ fn torn_downloads_go_on_and_wrong_contents_are_removed() {
     let fault = home.fetch(&hub(b"A cat.\nTwo cats.\n")).unwrap_err();
     assert!(fault.contains(&format!("its text should have sha256 {SHA256}")), "{fault}");
     let fault = home.fetch(&hub(b"A dog.\nTwo dogs.\nMore.\n")).unwrap_err();
-    assert!(fault.starts_with("the server sends 23 bytes, but should send 17"), "{fault}");
+    assert!(fault.starts_with("the server sends 23 bytes, expected 17"), "{fault}");
     let part = home.model().join("blobs").join(format!("{SHA256}.incomplete"));
     assert!(!part.exists());
 
@@ -213,7 +213,7 @@ fn torn_downloads_go_on_and_wrong_contents_are_removed() {
 fn names_that_are_none_of_contents_or_commits_never_become_paths() {
     let refused = |hub: Hub, of: &str, name: &str| {
         let home = Home::new();
-        let fault = format!("it names `{name}` as {of}, which is none: 40 or 64 hexadecimal digits");
+        let fault = format!("it gives `{name}` as {of}: expected 40 or 64 hexadecimal digits");
         assert_eq!(home.fetch(&hub.start()).unwrap_err(), fault);
         assert_eq!(fs::read_dir(home.0.path()).unwrap().count(), 0, "{fault}");
     };
@@ -239,7 +239,14 @@ fn variables_are_read_as_huggingface_hub_does() {
         (Some("hf_kept"), false, USUAL_ENDPOINT)
     );
     assert_eq!(kept.cache, home.path().join("hub"));
-    let set = options(&[("HF_TOKEN", "hf_set"), ("HF_HUB_OFFLINE", "yes"), ("HF_ENDPOINT", "http://a/")]);
+    let set = [
+        ("HF_TOKEN", "hf_set"),
+        ("HF_HUB_OFFLINE", "yes"),
+        ("HF_ENDPOINT", "http://a/"),
+        ("HF_HUB_CACHE", "/c"),
+    ];
+    let set = options(&set);
+    assert_eq!(set.cache, std::path::PathBuf::from("/c"));
     assert_eq!((set.token.as_deref(), set.offline, set.endpoint()), (Some("hf_set"), true, "http://a"));
 }
 
@@ -250,7 +257,7 @@ fn names_are_read_with_and_without_a_revision() {
     assert_eq!(model("a/b@refs/pr/7").unwrap(), ("a/b".to_owned(), Some("refs/pr/7".to_owned())));
     for text in ["", "bert", "a/", "/b", "a/b/c", "a/b@", "a b/c", "a/..", "a/b@../x", "a/b@x//y", "a/b@x@y"]
     {
-        let fault = format!("`{text}` names no model of the hub: expected owner/name or owner/name@revision");
+        let fault = format!("`{text}` is not a hub model: expected owner/name or owner/name@revision");
         assert_eq!(model(text).unwrap_err().to_string(), fault);
     }
 }

@@ -40,17 +40,17 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     for class in entries.iter().filter(|path| path.is_dir()) {
         let files = self::entries(class)?;
         if let Some(other) = files.iter().find(|path| !is_image(path)) {
-            return Err(Error::of(other, "no image: a file's name must end with .png, .jpg or .jpeg"));
+            return Err(Error::of(other, "not an image: the file name must end with .png, .jpg or .jpeg"));
         }
         if files.is_empty() {
-            return Err(Error::of(class, "the folder of this class has no image, .png or .jpg"));
+            return Err(Error::of(class, "the folder of this class contains no .png or .jpg image"));
         }
         all.extend(files);
     }
     if all.is_empty() {
         return Err(Error::of(
             folder,
-            "no folder of a class in it: images must be <folder>/<class>/<file>.png",
+            "it contains no class folders: images must be named <folder>/<class>/<file>.png",
         ));
     }
     Ok(all)
@@ -115,7 +115,7 @@ impl Levels {
 }
 
 fn torn(path: &Path, reason: &str) -> Error {
-    Error::of(path, format!("no complete PNG or JPEG image ({})", excerpt(reason)))
+    Error::of(path, format!("not a complete PNG or JPEG image ({})", excerpt(reason)))
 }
 
 fn decode(path: &Path) -> Result<DynamicImage, Error> {
@@ -123,7 +123,7 @@ fn decode(path: &Path) -> Result<DynamicImage, Error> {
     let reader =
         ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(Error::reading(path))?;
     if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) {
-        return Err(torn(path, "its content is of another format"));
+        return Err(torn(path, "its content has a different format"));
     }
     if reader.format() == Some(ImageFormat::Jpeg) {
         check_jpeg(path)?;

@@ -90,7 +90,7 @@ impl ImageProcessor {
     pub fn load(folder: &Path, shape: [usize; 3]) -> Result<Self, Error> {
         let path = folder.join(FILE);
         if !path.exists() {
-            let fault = "there is no such file, which says how images are resized and normalised; transformers writes it by \
+            let fault = "the file is missing, but sets how images are resized and normalised; transformers writes it with \
                  ViTImageProcessor(...).save_pretrained(folder)";
             return Err(Error::of(&path, fault));
         }
@@ -154,7 +154,7 @@ impl ImageProcessor {
             levels = levels.cropped(height, width).ok_or_else(|| {
                 Error::of(
                     path,
-                    format!("{found:?} pixels are fewer than crop_size [{height}, {width}] asks for"),
+                    format!("{found:?} pixels are fewer than crop_size [{height}, {width}] requires"),
                 )
             })?;
         }
@@ -212,7 +212,7 @@ impl Settings {
             }
         }
         if self.do_normalize && self.image_std[channel] == 0.0 {
-            return Err("image_std has a 0, by which values would be divided".to_owned());
+            return Err("image_std must not contain 0".to_owned());
         }
         let value = |level: usize| {
             let factor = if self.do_rescale { self.rescale_factor } else { 1.0 };

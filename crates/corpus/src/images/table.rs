@@ -93,7 +93,7 @@ impl PixelTable {
             );
         }
         match self.splits.iter().find(|split| !crate::names::is_file_name(split)) {
-            Some(split) => Err(format!("`images`: `{}` is no name of a folder", words::excerpt(split))),
+            Some(split) => Err(format!("`images`: `{}` is not the name of a folder", words::excerpt(split))),
             None if self.splits.is_empty() => {
                 Err("`images` needs `splits`, the folder of each row".to_owned())
             }

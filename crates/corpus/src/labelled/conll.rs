@@ -13,7 +13,7 @@ const DOCUMENT: &str = "-DOCSTART-";
 pub(super) fn fault<'a>(mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
     columns.find_map(|column| match column {
         Column::Name(_) => {
-            Some(format!("columns of `conll` have numbers, counted from 1, but {column} is a name"))
+            Some(format!("columns of `conll` are numbers, counted from 1, but {column} is a name"))
         }
         Column::Number(0) => Some("there is no column 0: columns are counted from 1".to_owned()),
         Column::Number(_) => None,

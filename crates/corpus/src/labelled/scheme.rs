@@ -31,7 +31,7 @@ impl Scheme {
             if found.is_none() && tag != "O" {
                 return Err(format!(
                     "{} marks no entity: entity-f1 needs O, and B-, I-, E-, S-, L- or U- before a type; score.metric = \
-                     \"token-accuracy\" takes any tags",
+                     \"token-accuracy\" accepts any tags",
                     of_word()
                 ));
             }

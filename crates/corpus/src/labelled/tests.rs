@@ -154,5 +154,5 @@ fn words_have_tags_one_a_line_or_in_lists() {
     found[0].rename(&[("0", "O"), ("3", "B-ORG")].map(|(old, new)| (old.to_owned(), new.to_owned())).into());
     assert_eq!(found, [tagged("EU rejects", "B-ORG O")]);
     let refusal = fault("a O\n", "kind = 'conll'\ntext = 'word'\nlabel = 2");
-    assert!(refusal.contains("columns of `conll` have numbers"), "{refusal}");
+    assert!(refusal.contains("columns of `conll` are numbers"), "{refusal}");
 }

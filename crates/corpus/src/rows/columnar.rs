@@ -76,7 +76,7 @@ impl Table {
             guarded(|| batches(path, content, projection).map_err(|error| error.to_string()), |reason| reason)
                 .map_err(|reason| {
                     let reason = words::excerpt(&reason);
-                    Error::of(path, format!("it is not a whole Parquet or Arrow file ({reason})"))
+                    Error::of(path, format!("it is not a complete Parquet or Arrow file ({reason})"))
                 })
         };
         let (schema, _) = open(None)?;
@@ -92,7 +92,7 @@ impl Table {
             let field = schema.field(*place);
             if !is_readable(field.data_type()) {
                 let (name, found) = (field.name(), words::excerpt(&field.data_type().to_string()));
-                let allowed = "texts, numbers, true and false, and lists and structures of them are read";
+                let allowed = "only texts, numbers, booleans, and lists and structures of them are supported";
                 return Err(Error::of(path, format!("column `{name}` is of type {found}, but {allowed}")));
             }
         }

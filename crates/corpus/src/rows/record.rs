@@ -83,7 +83,7 @@ impl Record {
         let mut keys = name.split('.');
         let first = keys.next().and_then(|key| self.fields.get(key)).map(Cow::Borrowed);
         let found = keys.try_fold(first, |value, key| Some(Some(inside(value?, key)?))).flatten();
-        found.ok_or_else(|| format!("no field `{name}`: there are {}", listed(self.fields.keys())))
+        found.ok_or_else(|| format!("no field `{name}`: the row has {}", listed(self.fields.keys())))
     }
 }
 

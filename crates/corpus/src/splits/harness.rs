@@ -19,7 +19,7 @@ use crate::tables::kind_of;
 const PREFIX: &str = "lm-eval:";
 
 /// Maximum depth of nested includes.
-const MOST_INCLUDES: usize = 9;
+const MAX_INCLUDES: usize = 9;
 
 /// Unsupported keys that change what is asked or scored.
 const UNREAD: [&str; 8] = [
@@ -56,7 +56,7 @@ pub fn translate(split: &mut SplitFiles, folder: &Path) -> Result<(), Error> {
         return Err(Error::Invalid(reason));
     };
     let path = folder.join(path);
-    let task = Task { keys: load(&path, MOST_INCLUDES)?, path };
+    let task = Task { keys: load(&path, MAX_INCLUDES)?, path };
     task.entries(split).map_err(|reason| Error::of(&task.path, reason))
 }
 
@@ -69,7 +69,7 @@ struct Task {
 impl Task {
     fn entries(&self, split: &mut SplitFiles) -> Result<(), String> {
         if split.choices.is_some() || split.documents.is_some() {
-            return Err("a split with `from` has neither `choices` nor `documents`".to_owned());
+            return Err("a split with `from` must have neither `choices` nor `documents`".to_owned());
         }
         if self.given("group").is_some() || matches!(self.given("task"), Some(Value::Array(_))) {
             return Err("this is a group of tasks: `from` must name one of them".to_owned());
@@ -83,7 +83,7 @@ impl Task {
         let of_name = |file: &PathBuf| kind_of(file).or(file.extension().is_none().then_some(RowKind::Arrow));
         let Some(kind) = split.files.first().and_then(of_name) else {
             let endings = ".jsonl, .csv, .tsv, .parquet or .arrow";
-            return Err(format!("`files` must be those of its rows, and end in {endings}, or be folders"));
+            return Err(format!("`files` must contain the rows: names that end in {endings}, or folders"));
         };
         let output = self.text("output_type")?.unwrap_or_else(|| "generate_until".to_owned());
         match output.as_str() {
@@ -103,7 +103,7 @@ impl Task {
                 split.choices = Some(ChoiceFormat { answer, ..self.format(kind, self.choices()?)? });
             }
             other => {
-                let read = "multiple_choice, loglikelihood and loglikelihood_rolling are read";
+                let read = "expected multiple_choice, loglikelihood or loglikelihood_rolling";
                 return Err(format!("`output_type` is `{}`: {read}", excerpt(other)));
             }
         }
@@ -122,7 +122,7 @@ impl Task {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let what = match function(value) {
             Some(name) => format!("`{key}` is the Python function `{}`, which is not run", excerpt(name)),
-            None => format!("`{key}` is not read"),
+            None => format!("`{key}` is not supported"),
         };
         let own = |line: &str| {
             format!("write a YAML file next to it with the lines `include: {name}` and `{line}`")
@@ -135,7 +135,7 @@ impl Task {
             "doc_to_text" | "doc_to_target" | "doc_to_choice" | "description" => {
                 own(&format!("{key}: \"...\"")) + ", a template of the rows' fields"
             }
-            _ => own(&format!("{key}: null")) + ", if it can be done without",
+            _ => own(&format!("{key}: null")) + ", if it is not needed",
         };
         format!("{what}: {remedy}")
     }
@@ -174,17 +174,13 @@ impl Task {
     }
 
     fn choices(&self) -> Result<Choices, String> {
-        let literals = |values: Vec<&Value>| {
-            let literal = |value: &Value| match value {
-                Value::String(text) => Ok(Text::Literal { text: text.clone() }),
-                _ => Err("`doc_to_choice` must list texts".to_owned()),
-            };
-            values.into_iter().map(literal).collect::<Result<_, _>>().map(Choices::Each)
+        let literal = |value: &Value| match value {
+            Value::String(text) => Ok(Text::Literal { text: text.clone() }),
+            _ => Err("`doc_to_choice` must list texts".to_owned()),
         };
         match self.given("doc_to_choice") {
-            Some(Value::Array(members)) => literals(members.iter().collect()),
-            Some(value @ Value::Object(members)) if function(value).is_none() => {
-                literals(members.values().collect())
+            Some(Value::Array(members)) => {
+                members.iter().map(literal).collect::<Result<_, _>>().map(Choices::Each)
             }
             _ => Ok(Choices::Jinja { jinja: self.needed("doc_to_choice")? }),
         }
@@ -231,7 +227,7 @@ impl Task {
         if number == 0 {
             return match own {
                 Some(own) if own.number.is_none() => {
-                    Err("`fewshot.number` must say how many examples there are".to_owned())
+                    Err("`fewshot.number` must be the number of examples".to_owned())
                 }
                 _ => Ok(None),
             };
@@ -242,7 +238,7 @@ impl Task {
             |(key, value): &(&String, &Value)| !value.is_null() && !READ_OF_FEWSHOT.contains(&key.as_str());
         if let Some((key, _)) = config.iter().find(unread) {
             return Err(format!(
-                "`fewshot_config.{key}` is not read: `fewshot.number = 0` does without examples"
+                "`fewshot_config.{key}` is not supported: `fewshot.number = 0` uses no examples"
             ));
         }
         let of_config = |key: &str| config.get(key).and_then(Value::as_str);
@@ -250,7 +246,7 @@ impl Task {
             None | Some("default") => false,
             Some("first_n") => true,
             Some(other) => {
-                return Err(format!("`fewshot_config.sampler` is `{}`, which is not known", excerpt(other)));
+                return Err(format!("`fewshot_config.sampler` is `{}`, which is unknown", excerpt(other)));
             }
         };
         let text = |key: &str| self.given(key).and_then(Value::as_str);
@@ -316,20 +312,27 @@ fn value(node: &Yaml<'_>) -> Result<Value, String> {
                 let key = match value(key)? {
                     Value::String(key) if key == "<<" => {
                         return Err(
-                            "`<<`, which merges keys, is not read: write the keys themselves".to_owned()
+                            "`<<`, which merges keys, is not supported: write out the keys".to_owned()
                         );
                     }
                     Value::String(key) => key,
                     other => other.to_string(),
                 };
-                Ok((key, value(member)?))
+                let member = match (key.as_str(), member) {
+                    // the harness takes a mapping's values, in the order of the file
+                    ("doc_to_choice", Yaml::Mapping(choices)) => {
+                        choices.values().map(value).collect::<Result<_, _>>()?
+                    }
+                    _ => value(member)?,
+                };
+                Ok((key, member))
             };
             Value::Object(members.iter().map(member).collect::<Result<_, String>>()?)
         }
         Yaml::Tagged(tag, inner) if tag.suffix == "function" => {
             serde_json::json!({ "!function": value(inner)? })
         }
-        Yaml::Tagged(tag, _) => return Err(format!("the tag `{}` is not known", excerpt(&tag.to_string()))),
+        Yaml::Tagged(tag, _) => return Err(format!("the tag `{}` is unknown", excerpt(&tag.to_string()))),
         Yaml::Representation(..) | Yaml::Alias(_) | Yaml::BadValue => {
             return Err("it has a value that cannot be read".to_owned());
         }
@@ -381,6 +384,17 @@ mod tests {
         assert!(read(&circle, ROW, "").unwrap_err().contains("`include` must name a file"));
     }
 
+    /// The second answer is in the second place of the file, although its key sorts first.
+    #[test]
+    fn choices_of_a_mapping_keep_the_order_of_the_file() {
+        let task = TASK.replace("[\"no\", \"yes\"]", "{z: \"no\", a: \"yes\"}");
+        let Texts::Questions(questions) = read(&[("t.yaml", &task)], ROW, "").unwrap() else {
+            panic!("questions")
+        };
+        let choices: Vec<String> = questions[0].parts().into_iter().map(|part| part.continuation).collect();
+        assert_eq!(choices, ["no", "yes"]);
+    }
+
     /// Each message names the refused key and the remedy.
     #[test]
     fn what_is_not_done_here_is_refused_by_name() {
@@ -399,12 +413,12 @@ mod tests {
             (
                 "process_results: !function utils.results",
                 "",
-                "and `process_results: null`, if it can be done without",
+                "and `process_results: null`, if it is not needed",
             ),
             (
                 "output_type: generate_until",
                 "",
-                "`output_type` is `generate_until`: multiple_choice, loglikelihood and loglikelihood_rolling are read",
+                "`output_type` is `generate_until`: expected multiple_choice, loglikelihood or loglikelihood_rolling",
             ),
             ("group: g", "", "this is a group of tasks"),
             (
@@ -417,11 +431,7 @@ mod tests {
                 "",
                 "each question follows 2 examples: `fewshot.files` must name the files of its split `dev`",
             ),
-            (
-                "",
-                "fewshot = { files = ['rows.jsonl'] }",
-                "`fewshot.number` must say how many examples there are",
-            ),
+            ("", "fewshot = { files = ['rows.jsonl'] }", "`fewshot.number` must be the number of examples"),
             (
                 "",
                 "fewshot = { number = 2, files = ['rows.jsonl'] }",
@@ -435,12 +445,12 @@ mod tests {
             (
                 "doc_to_text: \"{{x}}\"",
                 "",
-                "`rows.jsonl`, line 1: template `{{x}}` asks for `x`, which the row lacks: there are `label`, `q`",
+                "`rows.jsonl`, line 1: template `{{x}}` uses `x`, which the row lacks: it has `label`, `q`",
             ),
-            ("doc_to_target: q", "", "its answer is `Is it?`, which must be one of `no`, `yes`"),
-            ("doc_to_target: 2", "", "its answer is `2`, but must be a number from 0 to 1"),
+            ("doc_to_target: q", "", "its answer is `Is it?`, expected one of `no`, `yes`"),
+            ("doc_to_target: 2", "", "its answer is `2`, expected a number from 0 to 1"),
             ("doc_to_text: !other x", "", "the tag `!other` is not known"),
-            ("<<: {target_delimiter: \"\"}", "", "`t.yaml`: `<<`, which merges keys, is not read"),
+            ("<<: {target_delimiter: \"\"}", "", "`t.yaml`: `<<`, which merges keys, is not supported"),
             ("a: [", "", "not valid YAML"),
         ] {
             let key = format!("{}:", line.split(':').next().unwrap());

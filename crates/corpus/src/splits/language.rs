@@ -191,10 +191,10 @@ pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Spl
         let others =
             [documents.is_some(), choices.is_some(), from.is_some(), fewshot.is_some(), fetch.is_some()];
         if !files.is_empty() || others.contains(&true) {
-            return Err(fault(": only `rule` can be its own"));
+            return Err(fault(": only `rule` can be added"));
         }
         let other = read.get(like).filter(|other| other.like.is_none());
-        let other = other.ok_or_else(|| fault(", which is no split with files"))?;
+        let other = other.ok_or_else(|| fault(", which is not a split with files"))?;
         Ok((name.clone(), SplitFiles { rule: own.rule.or(other.rule), ..other.clone() }))
     };
     read.iter().map(whole).collect()
@@ -226,7 +226,7 @@ impl SplitFiles {
             match scattered(&questions) {
                 Some(group) => {
                     let group = words::excerpt(group);
-                    let reason = format!("the questions of group `{group}` must stand side by side");
+                    let reason = format!("the questions of group `{group}` must be next to each other");
                     Err(Error::of(&paths[0], reason))
                 }
                 None => Ok(Texts::Questions(questions)),
@@ -264,13 +264,13 @@ impl SplitFiles {
             ),
             ("`process_docs` is for `from`, tasks of lm-evaluation-harness", self.process_docs.is_none()),
             (
-                "the rule of a target is `acc`",
+                "`rule` must be `acc` for a target",
                 !self.has_targets() || self.rule.is_none_or(|rule| rule == ChoiceRule::Acc),
             ),
-            ("`files` names none", !self.files.is_empty()),
+            ("`files` is empty", !self.files.is_empty()),
             ("`rule` is for `choices`", self.rule.is_none() || self.choices.is_some()),
             (
-                "either `documents` or `choices` must say how its files are to be read",
+                "either `documents` or `choices` must set how its files are read",
                 self.documents.is_some() != self.choices.is_some(),
             ),
         ])?;
@@ -331,9 +331,9 @@ mod tests {
         assert_eq!(split.rule, Some(ChoiceRule::LogOdds));
         assert_eq!(read("like = 'a'").unwrap().rule, Some(ChoiceRule::AccNorm));
         for (own, fault) in [
-            ("like = 'c'", "data.splits.b is like `c`, which is no split with files"),
-            ("like = 'b'", "data.splits.b is like `b`, which is no split with files"),
-            ("like = 'a', files = ['b.tsv']", "data.splits.b is like `a`: only `rule` can be its own"),
+            ("like = 'c'", "data.splits.b is like `c`, which is not a split with files"),
+            ("like = 'b'", "data.splits.b is like `b`, which is not a split with files"),
+            ("like = 'a', files = ['b.tsv']", "data.splits.b is like `a`: only `rule` can be added"),
         ] {
             let message = read(own).unwrap_err().to_string();
             assert!(message.contains(fault), "{message}");
@@ -355,6 +355,6 @@ mod tests {
         };
         assert!(read(["x", "x", "y"]).is_ok());
         let message = read(["x", "y", "x"]).unwrap_err().to_string();
-        assert!(message.ends_with("the questions of group `x` must stand side by side"), "{message}");
+        assert!(message.ends_with("the questions of group `x` must be next to each other"), "{message}");
     }
 }

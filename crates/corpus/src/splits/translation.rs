@@ -52,7 +52,7 @@ pub struct FilePair {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "a side is a file, a list of files or, with `pairs`, a column: its number, counted from 1, or with `kind` its name"
+    expecting = "a side must be a file, a list of files or, with `pairs`, a column: its number, counted from 1, or with `kind` its name"
 )]
 pub enum Side {
     /// Column of the table, counted from 1.
@@ -88,8 +88,8 @@ impl Side {
     }
 }
 
-const MIXED_SIDES: &str = "source and target are columns of `pairs`, counted from 1 or, with `kind`, by name; or, without \
-                           `pairs`, two files, a file and a list of its references, or two lists of as many files";
+const MIXED_SIDES: &str = "source and target must be columns of `pairs`, counted from 1 or, with `kind`, by name; or, without \
+                           `pairs`, two files, a file and a list of its references, or two lists of equally many files";
 
 struct FileNames {
     source: PathBuf,
@@ -167,7 +167,7 @@ impl FilePair {
     pub fn validate(&self) -> Result<(), String> {
         match self.place(Path::new("")) {
             Some(Place::Table(table)) => {
-                check(&[("`translators` are of SGML and XML, not of `pairs`", self.translators.is_empty())])?;
+                check(&[("`translators` is for SGML and XML, not `pairs`", self.translators.is_empty())])?;
                 table.validate().map_err(|fault| fault.to_string())?;
             }
             Some(Place::Files(_)) => {
@@ -176,7 +176,7 @@ impl FilePair {
             None => return Err(MIXED_SIDES.to_owned()),
         }
         check(&[
-            ("`sample` and `seed` need each other", self.sample.is_some() == self.seed.is_some()),
+            ("`sample` and `seed` must be given together", self.sample.is_some() == self.seed.is_some()),
             ("`sample` must be at least 1", self.sample != Some(0)),
             ("`most_words` must be at least 1", self.most_words != Some(0)),
         ])
@@ -251,12 +251,12 @@ mod tests {
         let table = "pairs = 'a.tsv'\nsource = 1\ntarget = 2";
         split(table).unwrap();
         assert!(refusal(&table.replace('1', "0")).ends_with("columns are counted from 1"));
-        assert_eq!(refusal(&format!("{table}\nsample = 4")), "`sample` and `seed` need each other");
+        assert_eq!(refusal(&format!("{table}\nsample = 4")), "`sample` and `seed` must be given together");
         assert_eq!(refusal(&format!("{table}\nsample = 0\nseed = 1")), "`sample` must be at least 1");
         assert_eq!(refusal(&format!("{table}\nmost_words = 0")), "`most_words` must be at least 1");
         let files = "source = 'a.en'\ntarget = 'a.fr'\ninside = 'b'";
         assert_eq!(refusal(files), "`inside` is for `pairs`, a table in a zip archive");
-        assert!(refusal("source = true\ntarget = 'a.fr'").starts_with("a side is a file, a list of files"));
+        assert!(refusal("source = true\ntarget = 'a.fr'").starts_with("a side must be a file, a list"));
         for sides in ["source = ['a.en', 'b.en']\ntarget = ['a.fr']", "source = []\ntarget = []"] {
             assert_eq!(refusal(sides), MIXED_SIDES);
         }

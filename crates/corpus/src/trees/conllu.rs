@@ -91,10 +91,10 @@ impl Block {
         }
         if id.parse() != Ok(due) || form.is_empty() {
             let id = excerpt(id);
-            return Err((line, format!("word `{id}` stands where number {due} with its form is due")));
+            return Err((line, format!("found word `{id}`, expected word {due} with its form")));
         }
         let number = head.parse().map_err(|_| {
-            (line, format!("head `{}` is no number of a word, and not 0 for the root", excerpt(head)))
+            (line, format!("head `{}` is neither the number of a word nor 0 for the root", excerpt(head)))
         })?;
         self.words.push(Word { line, form, head: number, relation: relation.to_owned(), has_space });
         Ok(())
@@ -153,7 +153,7 @@ fn check_heads(words: &[Word]) -> Result<(), Fault> {
         let (mut at, mut way) = (word, Vec::new());
         while let Some(head) = at.head.checked_sub(1).filter(|&head| !is_rooted[head]) {
             if way.len() == count {
-                return Err((word.line, "the heads from this word on go round in a circle".to_owned()));
+                return Err((word.line, "the heads from this word on form a cycle".to_owned()));
             }
             way.push(head);
             at = &words[head];

@@ -16,7 +16,7 @@ use crate::measured::MeasuredRows;
 use crate::order::{Estimate, Oracle, random_order};
 
 /// Maximum number of heads n for which greedy-forward is offered by default: it scores about n² / 2 head sets.
-const MOST_GREEDY: usize = 100;
+const MAX_GREEDY: usize = 100;
 
 /// Heads that a step masks, and how they were chosen.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,9 +82,9 @@ pub fn possible_orders(
     estimate: &Estimate,
     heads: usize,
 ) -> Result<Vec<Order>, Error> {
-    if heads > MOST_GREEDY && !machine.quiet {
+    if heads > MAX_GREEDY && !machine.quiet {
         words::say!(
-            "greedy-forward is left out, which would score thousands of sets of {heads} heads: --order names it"
+            "greedy-forward is left out, since it would score thousands of sets of {heads} heads: --order can add it"
         );
     }
     let given = subject.measures(&estimate.on)?;
@@ -95,7 +95,7 @@ pub fn possible_orders(
     let is_possible = |order: &Order| match order {
         Order::By(measure) => given.contains(measure) || measure.entry().needs == Needs::Measures,
         Order::Relevance => relevance.is_ok(),
-        Order::GreedyForward => heads <= MOST_GREEDY,
+        Order::GreedyForward => heads <= MAX_GREEDY,
         order if order.is_trained() => description.epochs().is_some(),
         _ => true,
     };

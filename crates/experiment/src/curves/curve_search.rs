@@ -119,7 +119,7 @@ impl<'a> CurveSearch<'a> {
             seed,
         };
         let tuned = description.fine_tune(machine, &tuning)?;
-        let gates = tuned.gates.ok_or_else(|| Error::input("a training has left no gates"))?;
+        let gates = tuned.gates.ok_or_else(|| Error::input("a training has no gates"))?;
         let masked = curve.pool.extend(&HeadSet::none(), &curve.pool.order(&gates.scores()), count);
         let cost = Cost { forward: read, backward: read, updates: tuned.steps };
         Ok((Chosen { masked, cost: self.chooser.costs.then_some(cost), search_score: None }, tuned.seconds))

@@ -136,7 +136,7 @@ pub fn check_heads(row: &impl TestedRow, stored: &str, now: Option<&HeadSet>) ->
     match now {
         Some(now) if now.names() == stored => Ok(()),
         _ => Err(Error::input(format!(
-            "row `{}` masked other heads than now: compute it again with --again",
+            "row `{}` masked different heads: compute it again with --again",
             row.name()
         ))),
     }

@@ -30,14 +30,14 @@ impl<'a> Retraining<'a> {
         if description.epochs().is_none() {
             let name = description.name();
             return Err(Error::input(format!(
-                "subject `{name}` is not trained here, so that there is no recipe to train it further by"
+                "the model of setup `{name}` is not trained here, so there is no recipe to train it further"
             )));
         }
         Ok(Self { description, machine, epochs, seed })
     }
 
     /// Trains the model further with these heads masked, unless a stored training exists.
-    fn tune(&self, scope: Scope, closed: &HeadSet) -> Result<FineTuned, Error> {
+    fn fine_tune(&self, scope: Scope, closed: &HeadSet) -> Result<FineTuned, Error> {
         let tuning = FineTuning {
             name: format!("{scope}-without-{}", closed.len()),
             initial: InitialWeights::Trained,
@@ -58,7 +58,7 @@ impl<'a> Retraining<'a> {
         rows: &mut MeasuredRows<CurveRow>,
     ) -> Result<(), Error> {
         stop::check()?;
-        let tuned = self.tune(scope, &masked)?;
+        let tuned = self.fine_tune(scope, &masked)?;
         let other = self.description.open_at(&tuned.checkpoint, self.machine)?;
         let complete = |row| CurveRow {
             dev_loss: Some(tuned.row.dev_loss),

@@ -38,7 +38,7 @@ impl SelectorArgs {
         let trained = orders.iter().find(|order| order.is_trained());
         if let (Some(order), None) = (trained, description.epochs()) {
             return Err(Error::input(format!(
-                "subject `{}` is not trained here, so that there is no recipe to train gates by: leave {order} out of --order",
+                "the model of setup `{}` is not trained here, so there is no recipe to train gates: leave {order} out of --order",
                 description.name()
             )));
         }

@@ -13,7 +13,7 @@ use crate::error::Error;
 const LOOKS: usize = 6;
 
 /// Number of heads from which a backward pass over all segments saves more than it costs.
-const LEAST_HEADS: usize = 8;
+const MIN_HEADS: usize = 8;
 
 /// Arguments of sweeps that stop early.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -114,7 +114,7 @@ impl DecidingArgs {
         }
         if matches!(scored.ablation, Ablation::Resample { .. }) {
             return Err(Error::input(
-                "--until-decided is for --ablation zero and mean: a resample takes the contexts of other texts in the order of all segments",
+                "--until-decided is for --ablation zero and mean: resample ablation takes head outputs from other texts in the order of all segments",
             ));
         }
         let is_predicted = !scored.rescale
@@ -136,9 +136,7 @@ impl DecidingArgs {
             Some(switch) => switch == Switch::On,
             // decisions rarely change, so predicting them saves little
             None => {
-                is_predicted
-                    && matches!(metric, MetricName::Nats | MetricName::LogOdds)
-                    && heads >= LEAST_HEADS
+                is_predicted && matches!(metric, MetricName::Nats | MetricName::LogOdds) && heads >= MIN_HEADS
             }
         };
         let bounds = match self.bounds {

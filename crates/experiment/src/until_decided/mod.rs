@@ -173,7 +173,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         let predicted = match known {
             Some(Stored { path, predicted }) => {
                 if !self.quiet {
-                    words::say!("first-order effects: sums of those in `{}`", path.display());
+                    words::say!("first-order effects: summed from `{}`", path.display());
                 }
                 predicted
             }

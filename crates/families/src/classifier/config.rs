@@ -146,7 +146,7 @@ pub enum Pooling {
 
 const REGRESSION: &str = "regression";
 
-const MOST_CLASSES: usize = 1 << 16;
+const MAX_CLASSES: usize = 1 << 16;
 
 fn bert() -> &'static ClassifierFamily {
     &BERT
@@ -177,7 +177,7 @@ fn class_names<'de, D: Deserializer<'de>>(names: D) -> Result<BTreeMap<usize, St
     let text = |(class, name)| match name {
         Value::String(name) => Ok((class, name)),
         Value::Number(name) => Ok((class, name.to_string())),
-        _ => Err(D::Error::custom(format!("the name of class {class} is no text"))),
+        _ => Err(D::Error::custom(format!("the name of class {class} is not text"))),
     };
     BTreeMap::<usize, Value>::deserialize(names)?.into_iter().map(text).collect()
 }
@@ -191,8 +191,8 @@ fn generic_label(class: usize) -> String {
 fn name_classes(json: &mut Map<String, Value>) -> Result<(), String> {
     let counted = json.get("num_labels").filter(|count| !count.is_null());
     let (Some(count), false) = (counted, json.contains_key("id2label")) else { return Ok(()) };
-    let count = count.as_u64().filter(|count| *count <= MOST_CLASSES as u64);
-    let count = count.ok_or_else(|| format!("num_labels must be a number up to {MOST_CLASSES}"))?;
+    let count = count.as_u64().filter(|count| *count <= MAX_CLASSES as u64);
+    let count = count.ok_or_else(|| format!("num_labels must be a number up to {MAX_CLASSES}"))?;
     let classes = (0..count as usize).map(|class| (class.to_string(), generic_label(class).into()));
     json.insert("id2label".to_owned(), Value::Object(classes.collect()));
     Ok(())
@@ -297,7 +297,7 @@ impl ClassifierConfig {
         }
         if self.longest_text() < 1 {
             let (rows, pad) = (self.max_position_embeddings, self.pad_token_id);
-            return Err(format!("max_position_embeddings ({rows}) leaves none after pad_token_id ({pad})"));
+            return Err(format!("max_position_embeddings ({rows}) is too small for pad_token_id ({pad})"));
         }
         check_rates([
             (entry("hidden_dropout_prob"), self.hidden_dropout_prob),
@@ -334,8 +334,8 @@ impl ClassifierConfig {
 
     fn validate_labels(&self) -> Result<(), String> {
         let classes = self.id2label.len();
-        if !(1..=MOST_CLASSES).contains(&classes) {
-            return Err(format!("id2label names {classes} outputs; there are from 1 to {MOST_CLASSES}"));
+        if !(1..=MAX_CLASSES).contains(&classes) {
+            return Err(format!("id2label names {classes} outputs; expected 1 to {MAX_CLASSES}"));
         }
         if (self.classified(), classes) == (Classified::Tokens, 1) {
             return Err("id2label names one class, but a classifier of tokens needs at least two".to_owned());
@@ -355,7 +355,7 @@ impl ClassifierConfig {
             return Err("id2label gives two classes the same name".to_owned());
         }
         if let Some(label) = self.id2label.values().find(|label| label.chars().any(char::is_control)) {
-            return Err(format!("id2label: `{}` holds a control character", excerpt(label)));
+            return Err(format!("id2label: `{}` contains a control character", excerpt(label)));
         }
         Ok(())
     }

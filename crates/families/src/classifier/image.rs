@@ -51,7 +51,7 @@ impl ImageShape {
             }
         }
         if patch > height.min(width) {
-            return Err(format!("patch_size ({patch}) is more than image_size ({})", height.min(width)));
+            return Err(format!("patch_size ({patch}) is larger than image_size ({})", height.min(width)));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::config::ModelConfig;
 use crate::limits::{
-    EPSILONS, MOST_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,
+    EPSILONS, MAX_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,
 };
 use crate::parts::{self, Activation, HeadNorm, Inventory, Projections};
 use crate::pruned_heads::{PrunedHeads, joined, named};
@@ -175,37 +175,10 @@ pub struct LanguageOptions {
     pub mlp_only_layers: Option<Vec<usize>>,
 }
 
-/// Keys that are ignored unless a family has them.
-const OPTIONAL: [&str; 28] = [
-    "embd_pdrop",
-    "resid_pdrop",
-    "sliding_window",
-    "use_sliding_window",
-    "max_window_layers",
-    "layer_types",
-    "embedding_multiplier",
-    "attention_multiplier",
-    "query_pre_attn_scalar",
-    "attn_logit_softcapping",
-    "residual_multiplier",
-    "logits_scaling",
-    "logit_scale",
-    "final_logit_softcapping",
-    "use_parallel_residual",
-    "use_qk_norm",
-    "partial_rotary_factor",
-    "rope_local_base_freq",
-    "no_rope_layers",
-    "no_rope_layer_interval",
-    "sliding_window_pattern",
-    "num_experts",
-    "num_local_experts",
-    "num_experts_per_tok",
-    "moe_intermediate_size",
-    "norm_topk_prob",
-    "decoder_sparse_step",
-    "mlp_only_layers",
-];
+/// Returns true for a key that is ignored unless a family has it.
+fn is_optional(name: &str) -> bool {
+    LANGUAGE_MODELS.iter().any(|family| family.optional.contains(&name))
+}
 
 /// A token, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -271,7 +244,7 @@ impl LanguageConfig {
         let mut json = json;
         // `partial_rotary_factor` is checked with the other rotary settings
         let is_foreign =
-            |name: &str| name != "partial_rotary_factor" && OPTIONAL.contains(&name) && !family.has(name);
+            |name: &str| name != "partial_rotary_factor" && is_optional(name) && !family.has(name);
         json.retain(|name, _| !is_foreign(name));
         let mut json = family.keys.to_common(json);
         normalise_rotary_keys(&mut json, |name| family.has(name)).map_err(refusal)?;
@@ -326,13 +299,13 @@ impl LanguageConfig {
         self.validate_options()?;
         check_inventory(&Self { pruned_heads: PrunedHeads::new(), ..self.clone() }.inventory())?;
         // no tensor bounds rotary positions
-        if !(1..=MOST_ROWS).contains(&self.max_position_embeddings) {
-            return Err(format!("{} must be from 1 to {MOST_ROWS}", keys.own("max_position_embeddings")));
+        if !(1..=MAX_ROWS).contains(&self.max_position_embeddings) {
+            return Err(format!("{} must be from 1 to {MAX_ROWS}", keys.own("max_position_embeddings")));
         }
         self.validate_numbers()?;
         let widths = (0..self.num_hidden_layers).filter_map(|layer| self.rotary(layer));
         if let Some(RotaryConfig { width, .. }) = widths.into_iter().find(|rotary| rotary.width % 2 != 0) {
-            let share = self.options.partial_rotary_factor.map(|share| format!(", of which {share} turn,"));
+            let share = self.options.partial_rotary_factor.map(|share| format!(" times {share}"));
             let share = share.unwrap_or_default();
             return Err(format!(
                 "head_dim ({}){share} must be even for rotary positions",
@@ -382,7 +355,7 @@ impl LanguageConfig {
         check_range(1e-6..=1.0, [share])?;
         let listed = options.no_rope_layers.as_ref().map_or(self.num_hidden_layers, Vec::len);
         if listed != self.num_hidden_layers {
-            return Err(format!("no_rope_layers names {listed} layers of {}", self.num_hidden_layers));
+            return Err(format!("no_rope_layers names {listed} of {} layers", self.num_hidden_layers));
         }
         let chosen = options.num_experts_per_tok.unwrap_or(1);
         if self.last_expert().is_some() && !(1..=options.num_experts.unwrap_or(0)).contains(&chosen) {
@@ -394,12 +367,12 @@ impl LanguageConfig {
     fn validate_layer_types(&self) -> Result<(), String> {
         let Some(types) = &self.layer_types else { return Ok(()) };
         if types.len() != self.num_hidden_layers {
-            return Err(format!("layer_types names {} layers of {}", types.len(), self.num_hidden_layers));
+            return Err(format!("layer_types names {} of {} layers", types.len(), self.num_hidden_layers));
         }
         match types.iter().find(|name| ![SLIDING, "full_attention"].contains(&name.as_str())) {
             Some(other) => {
                 let found = words::excerpt(other);
-                Err(format!("layer_types: `{found}` is not supported; `{SLIDING}` and `full_attention` are"))
+                Err(format!("layer_types: `{found}` is not `{SLIDING}` or `full_attention`"))
             }
             None => Ok(()),
         }
@@ -550,7 +523,7 @@ impl ModelConfig for LanguageConfig {
         let Value::Object(mut json) = json else { unreachable!("a structure is an object") };
         json.retain(|name, value| {
             let is_null_width = name == "head_dim" && value.is_null() && self.model_type != LLAMA.model_type;
-            !is_null_width && (!OPTIONAL.contains(&name.as_str()) || self.family.has(name))
+            !is_null_width && (!is_optional(name) || self.family.has(name))
         });
         // an absent key means false, unless the family's default is true
         for (name, assumed) in self.family.keys.assumed() {
@@ -608,7 +581,7 @@ impl ModelConfig for LanguageConfig {
                     format!("the groups of layer {layer} have {groups:?} heads left")
                 }
                 Some(_) if groups != first => {
-                    format!("layer {layer} has groups of {groups:?} heads left, layer 1 of {first:?}")
+                    format!("layer {layer} has groups of {groups:?} heads left, layer 1 has {first:?}")
                 }
                 Some(_) => continue,
             });
@@ -617,7 +590,7 @@ impl ModelConfig for LanguageConfig {
             return Err(format!("the query and key norms of {} have factors for all heads", self.model_type));
         }
         if self.family.keys.entries.contains(&("head_dim", None)) {
-            return Err(format!("{} has no entry for the width of a head", self.model_type));
+            return Err(format!("the config.json of {} has no key for the head width", self.model_type));
         }
         Ok(Self {
             num_attention_heads: first.iter().sum(),

@@ -50,11 +50,11 @@ pub fn blocks(
     let least = 4 + usize::from(begin.is_some());
     ensure!(
         longest >= least,
-        "the model has {longest} positions: two blocks of two tokens need {least}, with the begin symbol if there is one"
+        "the model has {longest} positions, but two blocks of two tokens need {least}, including the BOS token if the model has one"
     );
     ensure!(
         of_text.len() >= 2,
-        "the vocabulary is too small: {} tokens stand for text, and a block needs two",
+        "the vocabulary is too small: {} tokens are text, but a block needs two",
         of_text.len()
     );
     let size = size.min((longest - usize::from(begin.is_some())) / 2).min(of_text.len());
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn what_has_no_room_for_two_blocks_of_two_is_refused() {
         for (begin, tokens, longest, fault) in [
-            (Some(0), 1..9, 4, "the model has 4 positions: two blocks of two tokens need 5"),
+            (Some(0), 1..9, 4, "the model has 4 positions, but two blocks of two tokens need 5"),
             (None, 1..9, 3, "the model has 3 positions"),
             (None, 1..2, 9, "the vocabulary is too small"),
         ] {

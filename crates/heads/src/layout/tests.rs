@@ -82,7 +82,7 @@ fn lists_are_read_as_people_write_them() {
         (&of_one, "L0H2", "`self:0:2` is not a head"),
         (&of_one, "- [1, 2]", "`1` is not a head"),
         (&of_one, "L4H2", "no layer 4 of `self`"),
-        (&of_one, "1:2 L1H2", "`self:1:2` is there twice"),
+        (&of_one, "1:2 L1H2", "`self:1:2` occurs twice"),
         (&of_one, "# none", "the list has no head"),
         (&of_two, "L1H2", "`L1H2` is not a head"),
     ] {

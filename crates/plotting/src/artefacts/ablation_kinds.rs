@@ -18,12 +18,12 @@ const STEM: &str = "ablation-kinds";
 
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "kinds", chapter::SINGLE_HEADS],
-    "What masking each head does under each kind of ablation: zeros, its mean context, or its context in another text",
+    "Effect of masking each head under each kind of ablation: zeros, its mean output, or its output in another text",
     Reads::Each(experiment::SWEEP),
-    |file, asked, _| {
+    |file, request, _| {
         let found = Kinds::read(file.clone())?;
-        let sheet = found.map(|found| sheet_of(&found, asked.criterion));
-        asked.sheet_or(sheet, || no_kinds(&file, experiment::SWEEP))
+        let sheet = found.map(|found| sheet_of(&found, request.criterion));
+        request.sheet_or(sheet, || no_kinds(&file, experiment::SWEEP))
     },
 )
 .detail("after `--ablation mean` and `--ablation resample`");
@@ -49,7 +49,7 @@ fn differences(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) 
         let [more, less] = own.counts(metric, criterion.alpha, |test| test.p_value);
         let [adjusted_more, adjusted_less] = own.counts(metric, criterion.alpha, |test| test.p_adjusted);
         format!(
-            "tested as a difference (p < {}), masking costs more with zeros than with {kind} for {}, less for {less}; adjusted by Holm over \
+            "tested as a difference (p < {}), masking costs more with zeros than with {kind} for {}, and less for {less}; adjusted by Holm over \
              the heads, {adjusted_more} and {adjusted_less}",
             criterion.alpha,
             count(more, "head")
@@ -115,16 +115,16 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         ];
         (format!("{}: {}, {}", one.attention.name(), first.name, second.name).into(), cells)
     };
-    let title = own.file.titled("Agreement of kinds of ablation on what masking one head costs");
+    let title = own.file.titled("Agreement between kinds of ablation on the cost of masking one head");
     let table = Table::new("Kinds of ablation", own.file.label(STEM), title);
     by_name(table, ["Attention: kinds", "Heads"], agreements.iter().map(row))
         .note(KINDS)
         .note(draws(&found.all))
         .note(
-            "rho: Spearman's, of the changes, on the same segments; across halves: one kind on a random half of the segments, the other \
-             on the rest, 50 times, so that they share no noise; ceiling: the greatest rho that the noise of halves allows",
+            "rho: Spearman's, of the changes, on the same segments; across halves: one kind on a random half of the segments, the other kind \
+             on the rest, 50 times, so that they share no noise; ceiling: the maximum rho that the noise of halves allows",
         )
-        .note("the other heads are undecided under one of the two kinds")
+        .note("all remaining heads are undecided under at least one of the two kinds")
         .note(judge.of_verdicts())
 }
 
@@ -134,7 +134,7 @@ pub(crate) const KINDS: &str = "the output of a masked head is replaced by zeros
 pub(super) fn draws(kinds: &[Kind]) -> Option<String> {
     let draws = kinds.iter().map(|kind| kind.draws.len()).max().filter(|&draws| draws > 1)?;
     Some(format!(
-        "resample: mean of {draws} draws of other texts; a verdict where all draws agree on it, else undecided"
+        "resample: mean of {draws} draws of other texts; a verdict if all draws agree on it, otherwise undecided"
     ))
 }
 
@@ -163,7 +163,7 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
         };
         Row::new(kinds[0].head.to_string(), kinds.iter().map(cell))
     };
-    let what = format!("Heads that are needed under some kind of ablation: change of {}", metric.label());
+    let what = format!("Heads that are needed under some kind of ablation: change in {}", metric.label());
     let more = rows.len().saturating_sub(MOST);
     let table = Table::new("Heads by kind", own.file.label("heads-by-kind"), own.file.titled(what))
         .columns(["Head", "Change"], found.all.iter().map(|kind| kind.name.to_owned()))
@@ -220,14 +220,14 @@ fn figure(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) -> Ch
     let mut names: Vec<String> = named.iter().map(|&row| own.rows[row].head_id().in_words()).collect();
     names.extend((!others.is_empty()).then(|| format!("{} others", others.len())));
     let panel = |(place, all): (usize, &Vec<Difference>)| {
-        let label = format!("change of {}: {} minus zeros", metric.label(), found.all[place + 1].name);
+        let label = format!("change in {}: {} minus zeros", metric.label(), found.all[place + 1].name);
         Panel::rows(of_differences(label, all, named), names.clone(), rows_of(all, named, others, criterion))
             .in_row(place)
     };
     let panels: Vec<Panel> = differences.iter().enumerate().map(panel).collect();
     let has_draws = found.all.iter().any(|kind| kind.draws.len() > 1);
     let what =
-        format!("Change of {} by masking each head: other kinds of ablation minus zeros", metric.label());
+        format!("Change in {} by masking each head: other kinds of ablation minus zeros", metric.label());
     Chart::new("Kinds of ablation", own.file.label(STEM), own.file.titled(what))
         .note(format!(
             "the {} heads for which kinds differ most; {} 0 masking costs more with the other kind than with zeros",

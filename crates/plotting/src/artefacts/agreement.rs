@@ -17,7 +17,7 @@ const STEM: &str = "importance-agreement";
 /// The matrix as a figure and a table, and sums over groups of heads that share keys and values.
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     ["agreement", "importance", chapter::ORDERS],
-    "Rank correlations of what heads can be ordered by, as a matrix and a table",
+    "Rank correlations between rankings of heads, as a matrix and a table",
     Reads::Each(experiment::IMPORTANCE),
     |file, _, left_out| {
         let orders = Orders::read(file, left_out)?;
@@ -26,7 +26,7 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
         Ok(vec![sheet(&importance.file, STEM, figure(&orders, &matrix), tables)])
     },
 )
-.detail("where heads share keys and values, also the sums over such groups");
+.detail("also sums over groups if heads share keys and values");
 
 /// All rankings of the heads of a model.
 struct Orders {
@@ -99,17 +99,17 @@ fn table(orders: &Orders, matrix: &Matrix) -> Table {
     let heads = count(importance.heads().len(), "head");
     let missing = importance.lacking(Measure::Oracle);
     let equal = matrix.iter().flatten().any(Option::is_none);
-    let title = "Kendall's \u{3c4}-b above the diagonal and Spearman's \u{3c1} below, between what heads can be \
-         ordered by";
+    let title =
+        "Kendall's \u{3c4}-b above and Spearman's \u{3c1} below the diagonal, between rankings of heads";
     let title = format!("{title}; {}, {heads}", importance.title());
-    Table::new("Agreement of orders", importance.file.label(STEM), title)
+    Table::new("Agreement of rankings", importance.file.label(STEM), title)
         .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
         .rows(orders.all.iter().enumerate().map(row))
         .note(DIRECTION)
         .note(orders.notes())
-        .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
+        .remark(equal.then_some("n/a: all heads are equal in one of the two rankings"))
         .remark((missing > 0).then_some(format!(
-            "oracle left out: {missing} of {heads} without it; `importance` has it if `ablate-one` ran before"
+            "oracle left out: it is missing for {missing} of {heads}; `importance` has it if `ablate-one` ran before"
         )))
         .remark(importance.unknown())
 }
@@ -128,9 +128,9 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
     let columns = all.iter().map(|order| order.label.replace("+ ", "+\u{a0}").replace(' ', "\n"));
     let label = importance.file.label(&format!("{STEM}-matrix"));
     let heads = count(importance.heads().len(), "head");
-    let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
-    Chart::new("Agreement of orders", label, title)
-        .note("\u{2013}: all heads are equal in one of the two orders")
+    let title = format!("Rank correlations between rankings of heads; {}, {heads}", importance.title());
+    Chart::new("Agreement of rankings", label, title)
+        .note("\u{2013}: all heads are equal in one of the two rankings")
         .note(DIRECTION)
         .note(orders.notes())
         .note(importance.unknown())
@@ -165,7 +165,7 @@ fn by_group(importance: &Importance) -> Option<Table> {
     let table = Table::new("Importance by group", label, title)
         .columns(["Group", "Score"], known.iter().map(|score| &score.label[..]))
         .rows(groups.iter().enumerate().map(row))
-        .mark("the least of its column: the group that `iterative-prune --unit group` masks first".to_owned())
+        .mark("minimum of its column: the group that `iterative-prune --unit group` masks first".to_owned())
         .note(importance.notes())
         .remark(importance.unknown());
     Some(table)

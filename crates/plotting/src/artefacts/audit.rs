@@ -8,7 +8,7 @@ use words::{bare_p, fixed};
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::pruning::median;
 use crate::findings::{Criterion, LeftOut, Result, ResultFile, Results, Source, experiment};
-use crate::view::{Asked, SIGNS, judged};
+use crate::view::{Request, SIGNS, judged};
 
 const STEM: &str = "audit";
 
@@ -17,16 +17,16 @@ const NAMED: usize = 8;
 
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "audit", chapter::OTHER_DATA],
-    "Lists of heads against random sets with as many heads in each layer",
+    "Lists of heads compared with random sets with equal numbers of heads per layer",
     // one table for all lists and splits
-    Reads::Files(|source, asked| {
+    Reads::Files(|source, request| {
         let one = || Ok(vec![source.one(experiment::AUDIT)?]);
-        if asked.is_all { Ok(source.all(experiment::AUDIT)?.into_iter().take(1).collect()) } else { one() }
+        if request.is_all { Ok(source.all(experiment::AUDIT)?.into_iter().take(1).collect()) } else { one() }
     }),
     draw,
 );
 
-fn draw(file: ResultFile, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
+fn draw(file: ResultFile, request: &Request<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
     let (subject, kind) = (file.subject.clone(), file.kind);
     let results = file.path.parent().and_then(|folder| folder.parent());
     let beside =
@@ -38,7 +38,7 @@ fn draw(file: ResultFile, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<V
         }
     }
     let remarks: Vec<String> = all.iter().filter_map(|audit| audit.file.remark()).collect();
-    Ok(vec![Sheet::new(STEM, None, [table(&all, asked.criterion)]).remark(remarks)])
+    Ok(vec![Sheet::new(STEM, None, [table(&all, request.criterion)]).remark(remarks)])
 }
 
 fn table(all: &[Results<AuditRow>], criterion: Criterion) -> Table {
@@ -48,16 +48,16 @@ fn table(all: &[Results<AuditRow>], criterion: Criterion) -> Table {
     });
     let (metric, judge) = (all[0].metric(), all[0].judge(criterion));
     let names =
-        ["Split", "Effect", "95% interval", "Random sets", "Rank", "p", "Found again", "By chance", "p"];
-    Table::new("Audit", all[0].file.label(STEM), all[0].file.titled("Lists of heads against random sets"))
+        ["Split", "Effect", "95% interval", "Random sets", "Rank", "p", "Top elsewhere", "By chance", "p"];
+    Table::new("Audit", all[0].file.label(STEM), all[0].file.titled("Lists of heads compared with random sets"))
         .columns(["Heads", "List"], names)
         .rows(rows)
         .note(format!("effect: {0} with the list masked minus {0} of the full model", metric.label()))
-        .note("random sets have as many heads in each layer: median of their effects, and 2.5 to 97.5%")
-        .note("rank of the list's loss; p: (1 + random sets that lose at least as much) / (1 + random sets)")
+        .note("random sets: equal numbers of heads per layer; median of their effects, with percentiles 2.5 and 97.5")
+        .note("rank: of the list's loss, 1 for the largest; p: (1 + random sets that lose at least as much) / (1 + random sets)")
         .note(
-            "found again: heads of the list among equally many of each layer that a second estimate on other data puts first; by \
-             chance: expected of a random list; its p is hypergeometric",
+            "top elsewhere: heads of the list that an estimate on other data also ranks first, with equal numbers per layer; by \
+             chance: expected for a random list; p: hypergeometric",
         )
         .note(judge.of_verdicts())
         .note(SIGNS)

@@ -13,14 +13,14 @@ use charts::write::Sheet;
 use records::{AblationRow, Attention};
 use words::{count, signed};
 
-use crate::view::{Asked, SIGNS, judged, sheet};
+use crate::view::{Request, SIGNS, judged, sheet};
 
 pub(super) const SAME_SPLIT: Artefact = Artefact::new(
     ["table2", "layers", chapter::BEST_HEADS],
     "Best single head of each layer, chosen and reported on one split",
-    Reads::Files(|source, asked| {
+    Reads::Files(|source, request| {
         let one = || Ok(vec![source.one(experiment::BEST_HEADS)?]);
-        if asked.is_all { BestHeads::files(source, false) } else { one() }
+        if request.is_all { BestHeads::files(source, false) } else { one() }
     }),
     draw,
 )
@@ -30,18 +30,18 @@ pub(super) const SAME_SPLIT: Artefact = Artefact::new(
 pub(super) const OTHER_SPLIT: Artefact = Artefact::new(
     ["table5", "reproduce-table5", chapter::BEST_HEADS],
     "Best single head of each layer, chosen on another split than reported",
-    Reads::Files(|source, asked| {
-        if asked.is_all { BestHeads::files(source, true) } else { BestHeads::largest_files(source) }
+    Reads::Files(|source, request| {
+        if request.is_all { BestHeads::files(source, true) } else { BestHeads::largest_files(source) }
     }),
     draw,
 )
 .also("table6")
 .detail("for BERT, Table 6");
 
-fn draw(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
+fn draw(file: ResultFile, request: &Request<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
     let best = BestHeads::read(file)?;
     let [stem, ..] = published(&best);
-    Ok(vec![sheet(&best.sweep.file, stem, None, [table(&best, asked.criterion)])])
+    Ok(vec![sheet(&best.sweep.file, stem, None, [table(&best, request.criterion)])])
 }
 
 /// Returns the published table for the type of model and choice of heads: file name, table name, and model, test set and unit.

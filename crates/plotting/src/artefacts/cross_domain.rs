@@ -16,12 +16,12 @@ const STEM: &str = "figure2";
 /// Figure and table, named after both splits.
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "domains", chapter::OTHER_DATA],
-    "Scores with one head masked on two splits, and how far noise lets them agree",
-    Reads::Files(|source, asked| {
-        if asked.is_all { source.all(experiment::PAIR) } else { Pair::files(source, asked.against) }
+    "Scores with one head masked on two splits, and how closely they can agree given the noise",
+    Reads::Files(|source, request| {
+        if request.is_all { source.all(experiment::PAIR) } else { Pair::files(source, request.against) }
     }),
-    |file, asked, _| {
-        let pair = Pair::read(file, &asked.folders.results)?;
+    |file, request, _| {
+        let pair = Pair::read(file, &request.folders.results)?;
         let stem = format!("{STEM}-{}", pair.splits.join("-"));
         Ok(vec![sheet(&pair.file, &stem, figure2(&pair), [table(&pair)])])
     },
@@ -33,10 +33,10 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 const RELIABLE: f64 = 0.5;
 
 /// How to read r, its interval and its ceiling.
-pub const HOW_TO_READ: &str = "reliability: the share of the variation between heads that would recur on another test set of the same \
-     kind (split halves); ceiling: the greatest r that the noise of both axes allows, absent where one axis is only noise; an r \
+pub const HOW_TO_READ: &str = "reliability: the share of the variation between heads that is expected to recur on another test set of the same \
+     kind (split halves); ceiling: the maximum r that the noise of both axes allows, absent if one axis is only noise; an r \
      near its ceiling is full agreement, an r near 0 is informative only if the ceiling is high; one head: the most influential one, \
-     whose leaving out changes r most";
+     which changes r most if it is left out";
 
 /// The columns of [`cells`].
 pub const COLUMNS: [&str; 10] = [
@@ -113,7 +113,7 @@ fn reading(row: &CorrelationRow) -> String {
     let reliability = [row.first_reliability, row.second_reliability];
     let Some(ceiling) = row.pearson_ceiling else {
         let is_measured = reliability != [None; 2];
-        return if is_measured { "noise: one axis is noise only" } else { "noise was not measured" }
+        return if is_measured { "noise: one axis is only noise" } else { "noise was not measured" }
             .to_owned();
     };
     let Some((low, high)) = row.pearson_low.zip(row.pearson_high) else {
@@ -122,12 +122,12 @@ fn reading(row: &CorrelationRow) -> String {
     let least = reliability.into_iter().flatten().fold(1.0, f64::min);
     match (low, high) {
         (low, _) if low > 0.0 && r < ceiling => {
-            format!("agreement; r without noise about {}", fixed(r / ceiling, 2))
+            format!("agreement; r without noise: about {}", fixed(r / ceiling, 2))
         }
         (low, _) if low > 0.0 => "agreement, at its ceiling".to_owned(),
         (_, high) if high < 0.0 => "disagreement".to_owned(),
-        _ if least < RELIABLE => "noise: it hides more than half of an axis".to_owned(),
-        (_, high) if high >= ceiling => "cannot tell: the interval holds both 0 and the ceiling".to_owned(),
+        _ if least < RELIABLE => "noise: more than half of the variation on an axis".to_owned(),
+        (_, high) if high >= ceiling => "unclear: the interval contains both 0 and the ceiling".to_owned(),
         _ => "no agreement can be shown".to_owned(),
     }
 }
@@ -232,7 +232,7 @@ fn correlation(row: &CorrelationRow) -> String {
     let is_measured = row.first_reliability.or(row.second_reliability).is_some();
     let ceiling = match row.pearson_ceiling {
         Some(value) => format!(", noise ceiling {}", ceiling(row, value, |value| typeset(value, 2))),
-        None if is_measured => ", but one axis is noise only".to_owned(),
+        None if is_measured => ", but one axis is only noise".to_owned(),
         None => String::new(),
     };
     format!("r = {}{interval}{ceiling}", typeset(r, 2))
@@ -245,14 +245,14 @@ mod tests {
     /// r = 0.4 with a ceiling of sqrt(0.25 · 1) = 0.5 would be 0.8 without noise.
     #[test]
     fn noise_and_truth_are_told_apart() {
-        let wide = "cannot tell: the interval holds both 0 and the ceiling";
+        let wide = "unclear: the interval contains both 0 and the ceiling";
         for (r, ends, [first, second], expected) in [
-            (0.0, Some((-0.2, 0.2)), [0.05, 0.1], "noise: it hides more than half of an axis"),
+            (0.0, Some((-0.2, 0.2)), [0.05, 0.1], "noise: more than half of the variation on an axis"),
             (0.0, Some((-0.2, 0.2)), [0.9, 0.8], "no agreement can be shown"),
             (0.4, Some((-0.3, 0.9)), [0.9, 0.8], wide),
             (0.6, Some((0.1, 0.8)), [0.25, 1.0], "agreement, at its ceiling"),
-            (0.0, Some((-0.2, 0.2)), [-0.1, 0.8], "noise: one axis is noise only"),
-            (0.4, Some((0.1, 0.6)), [0.25, 1.0], "agreement; r without noise about 0.80"),
+            (0.0, Some((-0.2, 0.2)), [-0.1, 0.8], "noise: one axis is only noise"),
+            (0.4, Some((0.1, 0.6)), [0.25, 1.0], "agreement; r without noise: about 0.80"),
             (-0.5, Some((-0.7, -0.1)), [0.9, 0.8], "disagreement"),
             (0.4, None, [0.9, 0.8], "the interval of r was not computed"),
         ] {

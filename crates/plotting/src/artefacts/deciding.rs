@@ -18,13 +18,13 @@ const STEM: &str = "deciding";
 
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "heads", chapter::SINGLE_HEADS],
-    "Heads that are decided after each look, by the passes that it took, and how well the gradient predicts effects in each layer",
+    "Heads decided after each look, over the forward passes used, and how well the gradient predicts effects in each layer",
     Reads::Each(experiment::SWEEP),
-    |file, asked, _| {
+    |file, request, _| {
         let sweep: Ablations = Results::read(file.clone())?;
         let rules = file.signature.as_ref().and_then(|signature| signature.identity.until_decided());
-        let sheet = rules.map(|rules| sheet_of(&sweep, rules, asked.criterion));
-        asked.sheet_or(sheet, || no_looks(&file))
+        let sheet = rules.map(|rules| sheet_of(&sweep, rules, request.criterion));
+        request.sheet_or(sheet, || no_looks(&file))
     },
 )
 .detail("after `--until-decided`");
@@ -98,7 +98,7 @@ fn sheet_of(sweep: &Ablations, rules: UntilDecided, criterion: Criterion) -> Res
         Line::new("no head leaves", GREY, false, looks.iter().map(|own| (own.fixed, decided(own)))),
     ];
     let note = format!(
-        "solid: this sweep, whose heads leave it once they are decided ({}); dashed: the passes that samples of these sizes take if no head \
+        "solid: this sweep, which heads leave once they are decided ({}); dashed: passes needed for samples of these sizes if no head \
          leaves",
         bounds(rules)
     );
@@ -123,14 +123,14 @@ fn replayed(sweep: &Ablations, judge: Judge) -> Result<Sheet> {
         Line::new("no head leaves, gradient", BLUE, false, helped.looks.iter().map(stays)),
         Line::new("no head leaves", GREY, false, alone.looks.iter().map(stays)),
     ];
-    let note = "replayed from a sweep of all segments, in one random order and by Pocock's bounds; gradient: as a control variate";
+    let note = "replayed from a sweep of all segments, in one random order, with Pocock's bounds; gradient: used as a control variate";
     let chart = figure(sweep, &lines, note.to_owned(), judge);
     let row = |(name, own): (&str, &significance::Look)| {
         let share = 100.0 * own.passes as f64 / own.fixed as f64;
         let cells = [
             ("decided", Cell::from(own.decided)),
             ("passes", Cell::from(own.passes)),
-            ("of those without stopping", Cell::printed(share, |share| format!("{share:.0}%"))),
+            ("of passes without stopping", Cell::printed(share, |share| format!("{share:.0}%"))),
         ];
         (format!("{}, {name}", count(own.segments, "segment")).into(), cells.into())
     };
@@ -141,7 +141,7 @@ fn replayed(sweep: &Ablations, judge: Judge) -> Result<Sheet> {
     let title = sweep.file.titled("Heads decided after each look, replayed");
     let table =
         by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["look", "heads"], rows.into_iter())
-            .note("passes: forward passes over a segment; a backward pass counts two")
+            .note("passes: forward passes over a segment; a backward pass counts as two")
             .note(judge.of_verdicts());
     Ok(sheet(&sweep.file, STEM, chart, [table]))
 }
@@ -163,10 +163,10 @@ fn figure(sweep: &Ablations, lines: &[Line], note: String, judge: Judge) -> Char
     let entry = |line: &Line| Entry { line: Some(line.style), ..Entry::mark(line.name, line.mark) };
     Chart::new("Deciding", sweep.file.label(STEM), title)
         .note(note)
-        .note("a backward pass counts two forward passes")
+        .note("a backward pass counts as two forward passes")
         .note((panels.len() > 1).then_some(
-            "right: correlation, over the segments that were measured, of what masking a head changes and what the gradient predicts; line: \
-             medians of layers",
+            "right: correlation, over the measured segments, between the effect of masking a head and its prediction from the gradient; line: \
+             median of each layer",
         ))
         .note(judge.of_verdicts())
         .entries(lines.iter().map(entry).collect::<Vec<_>>())
@@ -205,12 +205,12 @@ fn table(sweep: &Ablations, looks: &[Look], judge: Judge) -> Table {
             Cell::printed(100.0 * look.passes as f64 / look.fixed as f64, |share| format!("{share:.0}%"));
         let names = ["needed", "dispensable", "undecided"];
         let verdicts = names.into_iter().zip(three(Some(look.verdicts)));
-        let cells = [("passes", Cell::from(look.passes)), ("of those without stopping", share)];
+        let cells = [("passes", Cell::from(look.passes)), ("of passes without stopping", share)];
         (count(look.segments, "segment").into(), verdicts.chain(cells).collect())
     };
     let title = sweep.file.titled("Heads decided after each look");
     by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["look", "verdict"], looks.iter().map(row))
-        .note("passes: forward passes over a segment; a backward pass counts two")
+        .note("passes: forward passes over a segment; a backward pass counts as two")
         .note(judge.of_verdicts())
 }
 

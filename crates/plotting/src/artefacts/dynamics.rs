@@ -16,7 +16,7 @@ const STEM: &str = "figure5";
 
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "training", chapter::TRAINING],
-    "Scores with more and more heads masked while the model is trained, in percent of the full model's",
+    "Scores over the share of masked heads at checkpoints of the training, in percent of the full model's score",
     Reads::Each(experiment::DYNAMICS),
     |file, _, left_out| {
         let found = Dynamics::read(file)?;
@@ -45,9 +45,9 @@ fn percentages(dynamics: &Dynamics) -> Table {
         let label = Cell::number(label, dynamics.number(checkpoint) as f64);
         Row::new(label, shares.iter().map(|&(masked, _)| cell(checkpoint, masked)))
     };
-    let bracket = if dynamics.metric.is_nats() { "whose nats per token stand" } else { "which stands" };
+    let bracket = if dynamics.metric.is_nats() { "nats per token" } else { "which is" };
     let title = format!(
-        "{proportional} with some percent of heads masked, in percent of the full model's {proportional} at the same \
+        "{proportional} with some percentage of heads masked, in percent of the full model's {proportional} at the same \
          checkpoint, {bracket} in brackets"
     );
     Table::new("Figure 5", dynamics.file.label(STEM), dynamics.file.titled(title))
@@ -76,15 +76,15 @@ fn removable(dynamics: &Dynamics) -> Table {
         dynamics.metric.proportional()
     );
     let has = |is_meant: fn(&Option<(f64, bool)>) -> bool| found.iter().flatten().any(is_meant);
-    let unknown = "?: a step on the way is missing, or the score of the full model is 0.0 or below";
+    let unknown = "?: an earlier step is missing, or the score of the full model is 0.0 or below";
     Table::new(
-        "Heads that can go during training",
+        "Prunable heads during training",
         dynamics.file.label("figure5-kept"),
         dynamics.file.titled(title),
     )
     .columns([heading(dynamics), "Heads"], ["Full model".to_owned()].into_iter().chain(columns))
     .rows(dynamics.checkpoints.iter().zip(&found).map(row))
-    .note("the share is that of the last step before the first one that keeps less")
+    .note("share: heads masked at the last step before the first one that keeps less")
     .note(has(Option::is_none).then_some(unknown))
     .note(
         has(|found| found.is_some_and(|found| found.1))
@@ -129,7 +129,7 @@ fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     Ok(Chart::new("Figure 5", dynamics.file.label("figure5-curves"), dynamics.file.titled(title))
         .note(dynamics.file.of_orders())
         .note(BANDS)
-        .note("the axis ends at the lowest curve, not at 0; the darker a curve of a checkpoint, the later")
+        .note("the axis ends at the lowest curve, not at 0; darker curves are later checkpoints")
         .note(dynamics.left_out())
         .entries([Entry::line("full model", BASE)])
         .panels(2, panels))

@@ -15,9 +15,9 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "heads", chapter::SINGLE_HEADS],
     "All heads sorted by the effect of masking each, with 95% intervals, the margin and verdicts",
     Reads::Each(experiment::SWEEP),
-    |file, asked, _| {
+    |file, request, _| {
         let sweep = Results::read(file)?;
-        Ok(vec![sheet(&sweep.file, STEM, figure(&sweep, asked.criterion), [])])
+        Ok(vec![sheet(&sweep.file, STEM, figure(&sweep, request.criterion), [])])
     },
 );
 

@@ -22,17 +22,17 @@ pub(super) const TABLE: Artefact = Artefact::new(
     [BEST, "functions", chapter::FUNCTIONS],
     "The best head for each function, compared with its position alone and shuffled targets (Voita et al. 2019)",
     Reads::Each(experiment::FUNCTIONS),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = Functions::read(file)?;
         let others = Others::beside(&found.file, left_out);
-        let tables = [Some(table1(&found)), same_heads(&found, &others, asked.criterion)];
+        let tables = [Some(table1(&found)), same_heads(&found, &others, request.criterion)];
         Ok(vec![sheet(&found.file, BEST, None, tables.into_iter().flatten())])
     },
 );
 
 pub(super) const CENSUS: Artefact = Artefact::new(
     [LAYERS, "functions", chapter::FUNCTIONS],
-    "What the heads of each layer do (Voita et al. 2019)",
+    "Functions of the heads of each layer (Voita et al. 2019)",
     Reads::Each(experiment::FUNCTIONS),
     |file, _, _| figure(file, LAYERS, figure1c),
 )
@@ -101,14 +101,14 @@ fn table1(functions: &Functions) -> Table {
         cells.truncate(if has_published { 8 } else { 6 });
         (format!("{} {}", row.function, row.detail).trim_end().into(), cells)
     };
-    let title = "The head that does each thing best (Voita et al. 2019)";
+    let title = "The best head for each function (Voita et al. 2019)";
     let table = Table::new("Table 1", functions.file.label(BEST), functions.file.titled(title));
     by_name(table, ["Function", "of all heads"], leaders.iter().map(row))
         .mark(thresholds())
         .note("position alone: how often the partner is at its most frequent relative position")
         .note(relative_margin(functions))
         .note(has_published.then_some(
-            "V19: share of the best of 48 encoder heads; of position alone. Its translators read English, parsed by CoreNLP",
+            "V19: share of the best of 48 encoder heads; share of position alone. Its translators read English, parsed by CoreNLP",
         ))
 }
 
@@ -144,7 +144,7 @@ fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> O
             judged(Cell::number(text, row.score_delta), judge.verdict(row))
         };
         let cells = sweep.rows.iter().map(|row| (row.head_id(), change(row)));
-        (format!("change of {} if masked", metric.label()), cells.collect())
+        (format!("change in {} if masked", metric.label()), cells.collect())
     }));
     columns.extend(importance.as_ref().map(|found| {
         let numbers = found.of(Measure::ExampleNormalised);
@@ -172,12 +172,12 @@ fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> O
     ];
     let data: Vec<String> = data.into_iter().flatten().collect();
     let names = std::iter::once("best at").chain(columns.iter().map(|(name, _)| name.as_str()));
-    let title = "The same heads by what else was measured of them";
+    let title = "Other measurements of the best heads";
     let table =
-        Table::new("Beside Table 1", functions.file.label("v19-table1-heads"), functions.file.titled(title))
+        Table::new("Table 1: heads", functions.file.label("v19-table1-heads"), functions.file.titled(title))
             .columns(["Head", "Measured"], names)
             .rows(best.into_iter().map(row))
-            .note("ranks are among all heads that were measured, 1 for the greatest")
+            .note("ranks are among all measured heads, 1 for the highest")
             .note((!data.is_empty()).then(|| data.join(", ")));
     let verdicts = sweep.as_ref().map(|sweep| format!("{} ({SIGNS})", sweep.judge(criterion).of_verdicts()));
     Some(table.note(verdicts))
@@ -197,9 +197,9 @@ fn figure1c(functions: &Functions) -> Chart {
         let names = kinds.iter().map(|(name, _)| name);
         counts(("layer", &layers), ("", names), count)
     };
-    let title = "What the heads of each layer do (Voita et al. 2019)";
+    let title = "Functions of the heads of each layer (Voita et al. 2019)";
     Chart::new("Figures 1c and 2b", functions.file.label(LAYERS), functions.file.titled(title))
-        .note("numbers: heads of a layer; the darker, the larger their share of the layer")
-        .note(format!("a head counts that {}; it may have several functions", thresholds()))
+        .note("numbers: heads in a layer; darker cells are a larger share of the layer")
+        .note(format!("a head counts if it {}; it may have several functions", thresholds()))
         .beside(&attentions, Attention::in_words, panel)
 }

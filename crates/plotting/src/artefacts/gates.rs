@@ -23,10 +23,10 @@ pub(super) const CURVES: Artefact = Artefact::new(
     [FIGURE7, "gates", chapter::GATES],
     "Score with the heads that learned gates keep, and of controls, after further training (Voita et al. 2019)",
     Reads::Each(experiment::GATES),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = Gates::read(file)?;
         let (before, found) = (found.base(), found.against_control(left_out));
-        Ok(vec![sheet(&found.file, FIGURE7, figure7(&found, before, asked.criterion), [])])
+        Ok(vec![sheet(&found.file, FIGURE7, figure7(&found, before, request.criterion), [])])
     },
 );
 
@@ -34,9 +34,9 @@ pub(super) const FUNCTIONS: Artefact = Artefact::new(
     [FIGURE8, "reproduce-v19-figure8", chapter::GATES],
     "Functions of the heads that learned gates keep (Voita et al. 2019)",
     Reads::Each(experiment::GATES),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = Gates::read(file)?;
-        let functions = asked.if_there(Functions::of_model(&found.file), left_out)?;
+        let functions = request.if_there(Functions::of_model(&found.file), left_out)?;
         let torn = functions.as_ref().and_then(|functions| functions.file.torn());
         torn.into_iter().for_each(|torn| left_out.note(torn));
         let chart = functions.and_then(|functions| figure8(&found, &functions));
@@ -57,21 +57,21 @@ pub(super) const TABLE: Artefact = Artefact::new(
     [TABLE2, "reproduce-v19-table2", chapter::GATES],
     "Heads kept and the score, by how the heads were chosen, after equal training (Voita et al. 2019)",
     Reads::Each(experiment::GATES),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = Gates::read(file)?;
         let (before, found) = (found.base(), found.against_control(left_out));
-        Ok(vec![sheet(&found.file, TABLE2, None, [table(&found, before, asked.criterion)])])
+        Ok(vec![sheet(&found.file, TABLE2, None, [table(&found, before, request.criterion)])])
     },
 );
 
 pub(super) const CONTRASTS: Artefact = Artefact::new(
     [IN_PAIRS, "gates", chapter::GATES],
-    "Whether learned gates choose better heads, and what training them costs: methods of Figure 7 tested in pairs",
+    "Whether learned gates choose better heads, and what training them costs: methods of Figure 7 compared in pairs",
     Reads::Each(experiment::GATES),
-    |file, asked, left_out| {
-        let found = asked.if_there(Gates::read(file).and_then(Contrasts::read), left_out)?;
-        let drawn =
-            found.map(|found| sheet(&found.gates.file, IN_PAIRS, None, [contrasts(&found, asked.criterion)]));
+    |file, request, left_out| {
+        let found = request.if_there(Gates::read(file).and_then(Contrasts::read), left_out)?;
+        let drawn = found
+            .map(|found| sheet(&found.gates.file, IN_PAIRS, None, [contrasts(&found, request.criterion)]));
         Ok(drawn.into_iter().collect())
     },
 );
@@ -125,7 +125,7 @@ fn figure7(gates: &Gates, before: f64, criterion: Criterion) -> Chart {
     let has_hollow = gates.rows.iter().any(|row| row.method != Method::Random && criterion.is_loss(row));
     let has_control = gates.has(Method::Ungated);
     let title =
-        "after training further with part of the heads, over the share of heads kept (Voita et al. 2019)";
+        "after further training with some of the heads, over the share of heads kept (Voita et al. 2019)";
     Chart::new("Figure 7", gates.file.label(FIGURE7), gates.file.titled(format!("{} {title}", metric.label())))
         .note(gates.recipe())
         .note("bands: 95% intervals of the change from the full model after the same training")
@@ -156,7 +156,7 @@ fn look((method, color, shape): (Method, Color, Shape)) -> Curve {
 fn gaps(gates: &Gates) -> Vec<String> {
     let has_control = |scope: &Scope| !gates.of(*scope, Method::Ungated).is_empty();
     let all_heads = (!gates.scopes().iter().all(has_control)).then(|| {
-        "no model had the same further training with all heads: what this training does by itself is unknown, \
+        "no model had the same further training with all heads: the effect of this training alone is unknown, \
          and nothing is marked"
             .to_owned()
     });
@@ -224,7 +224,7 @@ fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     (!panels.is_empty()).then(|| {
         Chart::new("Figure 8", gates.file.label(FIGURE8), gates.file.titled(title))
             .note(
-                "numbers: heads with this function before the gates were trained; the darker, the larger their share of the heads kept",
+                "numbers: heads with this function before the gates were trained; darker cells are a larger share of the heads kept",
             )
             .note("first column: the model before this training; a head may have several functions")
             .note(has_none.then_some("no head reaches a threshold of the paper, before or after"))
@@ -291,7 +291,7 @@ fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
         [Method::Ungated, Method::Gates].into_iter().flat_map(move |method| gates.of(scope, method))
     });
     let title = format!(
-        "Heads kept, and {} after training further with these alone, with the 95% interval of the change from all \
+        "Heads kept, and {} after further training with only these, with the 95% interval of the change from all \
          heads with the same training (no gates) in brackets (Voita et al. 2019)",
         metric.label()
     );
@@ -332,14 +332,14 @@ fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
         .columns(["Heads kept", "First method minus second"], columns)
         .rows(leaders.iter().enumerate().map(row))
         .mark(format!(
-            "p < {alpha} for other test segments, adjusted by Holm (1979) for the numbers of heads in a column; beside \
-             random outside all draws, of at least {}",
+            "p < {alpha} for other test segments, adjusted by Holm (1979) for the numbers of heads in a column; compared \
+             with random: outside the range of all draws, at least {}",
             Draws::ENOUGH
         ))
         .note(format!("{better} 0 the first is better"))
         .note(gates.has(Method::Ungated).then_some("no gates: with all heads"))
         .note(gaps(gates))
-        .note("methods that mask the same heads are the same training, and are not compared")
+        .note("methods that mask the same heads share one training and are not compared")
         .note(gates.recipe())
         .remark(gates.has(Method::Chosen).then_some(
             "chosen by gates: the heads that the gates keep, the others masked from the first update on; this \

@@ -23,14 +23,14 @@ const STEM: &str = "groups";
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "groups", chapter::OTHER_DATA],
     "Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs",
-    Reads::Files(|source, asked| {
-        if !asked.is_all {
+    Reads::Files(|source, request| {
+        if !request.is_all {
             return Ok(vec![source.one(experiment::SWEEP)?]);
         }
         Ok(source.all(experiment::SWEEP)?.into_iter().filter(|file| file.groups().is_some()).collect())
     }),
-    |file, asked, _| {
-        let (found, criterion) = (Groups::read(Results::read(file)?)?, asked.criterion);
+    |file, request, _| {
+        let (found, criterion) = (Groups::read(Results::read(file)?)?, request.criterion);
         let tables = [heads_of_groups(&found, criterion), likeness(&found)];
         Ok(vec![sheet(&found.sweep.file, STEM, figure(&found, criterion), tables)])
     },
@@ -51,7 +51,7 @@ impl Groups {
     fn read(sweep: Ablations) -> Result<Self> {
         let path = &sweep.file.path;
         let fault =
-            "has no groups of choices: its signature must name them, and `ablate-one` store its segments";
+            "has no groups of choices: they require a signature that names groups, and stored segments";
         let none = || faulty(path, fault);
         let named = sweep.file.groups().ok_or_else(none)?;
         let choices = |segments| match segments {
@@ -69,7 +69,7 @@ impl Groups {
             let sum = named.iter().map(|(_, segments)| *segments).fold(0, usize::saturating_add);
             let scored = base.len();
             let fault = format!(
-                "has groups of {sum} segments, but the model was scored on {scored}, or on others without a head"
+                "has groups of {sum} segments in total, but the full model was scored on {scored}, or a masked one on other segments"
             );
             return Err(faulty(path, fault));
         };
@@ -85,13 +85,13 @@ impl Groups {
 }
 
 /// Number of heads to name in each direction.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Maximum number of groups for a table of all pairs.
-const MOST_PAIRS: usize = 12;
+const MAX_PAIRS: usize = 12;
 
 /// Maximum number of heads in the figure: those with the smallest p-values in any group.
-const MOST_SHOWN: usize = 24;
+const MAX_SHOWN: usize = 24;
 
 fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
     let (alpha, judge) = (criterion.alpha, groups.sweep.judge(criterion));
@@ -125,7 +125,7 @@ fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
              in {number})",
             alpha
         ))
-        .note(format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"))
+        .note(format!("at most {MAX_NAMED} such heads are named, those with the largest changes"))
         .note("intervals: Wilson (1927) of the base, Tango (1998) of the changes")
         .remark(file.open_question())
         .remark(groups.sweep.missing_heads())
@@ -136,11 +136,11 @@ fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> St
     let is_meant = |(_, change): &(&HeadId, &Change)| change.p_adjusted < alpha && size(change.delta) > 0.0;
     let mut meant: Vec<_> = groups.heads.iter().zip(&group.changes).filter(is_meant).collect();
     meant.sort_by(|(_, one), (_, other)| size(other.delta).total_cmp(&size(one.delta)));
-    let names = meant.iter().take(MOST_NAMED);
+    let names = meant.iter().take(MAX_NAMED);
     let mut texts: Vec<_> =
         names.map(|(head, change)| format!("{head} {}", signed(change.delta, 1))).collect();
-    if meant.len() > MOST_NAMED {
-        texts.push(format!("{} more", meant.len() - MOST_NAMED));
+    if meant.len() > MAX_NAMED {
+        texts.push(format!("{} more", meant.len() - MAX_NAMED));
     }
     texts.join(", ")
 }
@@ -148,26 +148,26 @@ fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> St
 /// Tabulates the similarity of pairs of groups in the heads they need: all pairs for few groups, otherwise the most and the least similar.
 fn likeness(groups: &Groups) -> Table {
     let size = groups.groups.len();
-    let is_small = size <= MOST_PAIRS;
+    let is_small = size <= MAX_PAIRS;
     let columns = if is_small {
         (1..=size).map(|number| number.to_string()).collect()
     } else {
-        ["most alike", "rho", "least alike", "rho"].map(str::to_owned).to_vec()
+        ["most similar", "rho", "least similar", "rho"].map(str::to_owned).to_vec()
     };
     let row = |(place, group): (usize, &Group)| {
         let cells = if is_small { pairs(groups, place) } else { extremes(groups, place) };
         Row::new(format!("{} {}", place + 1, group.name), cells)
     };
-    let title = "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their \
+    let title = "Spearman's \u{3c1} between groups of segments, over the effects of masking each head on their \
          accuracies";
     let stem = format!("{STEM}-likeness");
     let file = &groups.sweep.file;
     Table::new("Groups that need the same heads", file.label(&stem), file.titled(title))
         .columns(["Group", "Group"], columns)
         .rows(groups.groups.iter().enumerate().map(row))
-        .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
-        .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
-        .note("n/a: no head changes one of the groups, or there are fewer than three")
+        .note("1: heads matter in the same order; 0: the order in one group does not predict the order in the other")
+        .note("noise pulls \u{3c1} towards 0, especially if a group has few segments")
+        .note("n/a: no head changes the accuracy of one of the groups, or there are fewer than three heads")
 }
 
 fn two_digits(rho: f64) -> String {
@@ -207,7 +207,7 @@ fn shown(groups: &Groups) -> Vec<usize> {
     heads.sort_by(|&one, &other| {
         least_p(one).total_cmp(&least_p(other)).then(most(other).total_cmp(&most(one)))
     });
-    heads.truncate(MOST_SHOWN);
+    heads.truncate(MAX_SHOWN);
     heads.sort_unstable();
     heads
 }
@@ -233,7 +233,7 @@ fn figure(groups: &Groups, criterion: Criterion) -> Chart {
     panel.layers.extend(borders(groups, &heads));
     let file = &groups.sweep.file;
     let numbers = BAR_COLORS.map(|color| with_minus(&signed(-color * most, 1)));
-    let title = file.titled("What masking one head does to each group") + &format!("; {which}");
+    let title = file.titled("Effect of masking one head on each group") + &format!("; {which}");
     Chart::new("Heads by group of segments", file.label(&format!("{STEM}-map")), title)
         .note("orange: accuracy falls with the head masked; blue, striped: it rises")
         .note(format!("dot: needed; ring: undecided; unmarked: dispensable; {}", judge.of_verdicts()))
@@ -244,7 +244,7 @@ fn figure(groups: &Groups, criterion: Criterion) -> Chart {
         .entries([Entry::sign("needed", Sign::Dot), Entry::sign("undecided", Sign::Ring)])
         .panels(1, vec![panel])
         .wide()
-        .bar("change of accuracy with the head masked (percentage points)", numbers)
+        .bar("change in accuracy with the head masked (percentage points)", numbers)
 }
 
 /// Returns the number of each head, with its layer below the first head of the layer.

@@ -22,25 +22,25 @@ const BY_RELEVANCE: &str = "v19-figure1a";
 
 pub(super) const EFFECTS: Artefact = Artefact::new(
     [BY_EFFECT, "heads", chapter::SINGLE_HEADS],
-    "Heat map of what masking each head does to the score, layer x head",
+    "Heat map of the effect of masking each head, layer x head",
     Reads::Each(experiment::SWEEP),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let sweep = Results::read(file)?;
         let others = Replicates::of_sweep(&sweep, left_out);
-        let others = others.and_then(|found| needed_in_all(&found, asked.criterion));
-        Ok(vec![sheet(&sweep.file, BY_EFFECT, effects(&sweep, asked.criterion).note(others), [])])
+        let others = others.and_then(|found| needed_in_all(&found, request.criterion));
+        Ok(vec![sheet(&sweep.file, BY_EFFECT, effects(&sweep, request.criterion).note(others), [])])
     },
 );
 
 pub(super) const SCORES: Artefact = Artefact::new(
     ["scores", "importance", chapter::SINGLE_HEADS],
-    "Heat maps of what heads can be ordered by, layer x head",
+    "Heat maps of the rankings of heads, layer x head",
     Reads::Each(experiment::IMPORTANCE),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = Importance::read(file)?;
         let sweep = Ablations::beside_model(&found.file, experiment::SWEEP);
         let sweep = left_out.keep(sweep).flatten();
-        let chart = scores(&found, sweep.as_ref(), asked.criterion);
+        let chart = scores(&found, sweep.as_ref(), request.criterion);
         Ok(vec![sheet(&found.file, BY_SCORE, chart, [])])
     },
 );
@@ -113,7 +113,7 @@ pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) 
         margin if color == 0.0 => format!("within \u{b1}{}", margin.trim_start_matches(['+', '\u{2212}'])),
         number => number,
     };
-    let label = format!("change of {} with the head masked{}", metric.label_in_unit(), values.scale());
+    let label = format!("change in {} with the head masked{}", metric.label_in_unit(), values.scale());
     (label, BAR_COLORS.map(number))
 }
 

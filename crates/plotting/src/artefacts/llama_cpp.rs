@@ -61,15 +61,15 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
     Table::new("llama.cpp", found.file.label(STEM), found.file.titled("Pruned models in llama.cpp"))
         .columns(["Removed", "Model"], names)
         .rows(found.rows.iter().map(row))
-        .mark("the 95% interval of the change of speed does not hold 0".to_owned())
+        .mark("the 95% interval of the change in speed does not contain 0".to_owned())
         .note(format!(
-            "prompt, generation: tokens a second that are read at once, and one by one behind them, on two threads, in f16 with flash \
+            "prompt: tokens per second, read in one pass; generation: tokens per second, one at a time after the prompt; on two threads, in f16 with flash \
              attention; changes are geometric means over {} rounds, in each of which all models take turns",
             first.rounds
         ))
         .note(format!(
-            "perplexity: of {} tokens in windows spread over the text, and its change in nats a token with its interval over windows; \
-             windows are shorter than those of published perplexities",
+            "perplexity: on {} tokens in windows spread over the text; change: in nats per token, with an interval over windows; \
+             published perplexities use longer windows",
             first.predictions
         ))
         .note(format!("cache: keys and values of {} tokens", first.cache_tokens))
@@ -146,7 +146,7 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
     let title = found.file.titled("Perplexity over speed and cache in llama.cpp");
     Chart::new("llama.cpp", found.file.label(STEM), title)
         .wide()
-        .note("the larger a mark, the more heads are removed")
+        .note("larger marks: more heads removed")
         .note(
             "thin lines: 95% intervals, of perplexity compared with the full model over windows, of speed over rounds; the cache is exact",
         )

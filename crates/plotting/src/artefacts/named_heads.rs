@@ -20,9 +20,9 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "named-heads", chapter::FUNCTIONS],
     "What heads of language models attend to: induction, duplicate token, previous token, sink; and what masking them costs",
     Reads::Each(experiment::NAMED),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = NamedHeads::read(file, left_out)?;
-        let judge = found.kinds.first().map(|zero| zero.draws[0].judge(asked.criterion));
+        let judge = found.kinds.first().map(|zero| zero.draws[0].judge(request.criterion));
         let chart = judge.map(|judge| figure(&found, judge));
         Ok(vec![sheet(&found.scores.file, STEM, chart, [table(&found, judge)])])
     },
@@ -96,15 +96,15 @@ fn table(found: &NamedHeads, judge: Option<Judge>) -> Table {
     let rows = FunctionName::NAMED.iter().flat_map(|&score| found.of(score).into_iter().take(MOST).map(row));
     let kinds = found.kinds.iter().map(|kind| format!("change: {}", kind.name));
     let columns = ["score", "95% interval", "spread evenly"].map(str::to_owned);
-    let what = "The heads with the greatest scores";
+    let what = "The heads with the highest scores";
     let what = metric.map_or(what.to_owned(), |metric| {
-        format!("{what}, and the change of {} by masking each", metric.label())
+        format!("{what}, and the change in {} by masking each", metric.label())
     });
     Table::new("Named heads", file.label(STEM), file.titled(what))
         .columns(["Score: head", "Weight"], columns.into_iter().chain(kinds))
         .rows(rows)
         .note(SCORES)
-        .note("spread evenly: the same if attention were spread evenly over all positions that are seen")
+        .note("spread evenly: the score of a head that spreads its attention evenly over all visible positions")
         .note("heads are chosen on the sequences that their intervals are computed from, so these are too narrow")
         .note(judge.map(|_| SIGNS))
         .note((found.kinds.len() > 1).then_some(KINDS))
@@ -154,7 +154,7 @@ fn figure(found: &NamedHeads, judge: Judge) -> Chart {
         .kinds
         .iter()
         .map(|kind| Entry { line: Some(JOINED), ..Entry::mark(kind.name, mark(kind.name)) });
-    let what = format!("The {MOST} heads with the highest scores, and what masking each does");
+    let what = format!("The {MOST} heads with the highest scores, and the effect of masking each");
     Chart::new("Named heads", file.label(STEM), file.titled(what))
         .note("after the name of a head: its score")
         .note(SCORES)

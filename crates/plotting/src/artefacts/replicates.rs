@@ -22,10 +22,10 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "heads", chapter::SINGLE_HEADS],
     "Effect of masking each head in several runs with different seeds, and how far the runs agree",
     Reads::Each(experiment::SWEEP),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = Replicates::read(file.clone(), left_out)?;
-        let sheet = found.map(|found| sheet_of(&found, asked.criterion));
-        asked.sheet_or(sheet, || no_replicates(&file))
+        let sheet = found.map(|found| sheet_of(&found, request.criterion));
+        request.sheet_or(sheet, || no_replicates(&file))
     },
 )
 .detail("after `--replicate all`");
@@ -167,7 +167,7 @@ fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         (one.attention.name().into(), cells)
     };
     let bases: Vec<f64> = found.sweeps.iter().map(Ablations::base).collect();
-    let table = Table::new("Runs", own.file.label(STEM), title(found, "What masking one head costs"));
+    let table = Table::new("Runs", own.file.label(STEM), title(found, "Cost of masking one head"));
     by_name(table, ["Attention", "Heads"], types.iter().map(row))
         .note(format!("{} of the full model: {}", metric.label(), range(&bases, |base| metric.amount(base))))
         .note(shares(&found.shares(judge.criterion)))
@@ -286,9 +286,9 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
 /// An adjusted p-value below this shows that a head's effect differs between runs.
 const LEVEL: f64 = 0.05;
 
-const CORRELATION: &str = "of the heads that are needed in some run, the next three columns count those that are needed in all, undecided in \
-     another, dispensable in another run; cost differs between runs: Wald tests on resamples that all runs share, p < 0.05 after Holm; \
-     correlation of runs: of what masking each head costs, without the noise that runs share because they are scored on the same segments, \
+const CORRELATION: &str = "needed in some run: the next three columns count how many of these heads are needed in all runs, undecided in \
+     another, or dispensable in another; cost differs between runs: Wald tests on resamples that all runs share, p < 0.05 after Holm; \
+     correlation of runs: correlation of the heads' costs, corrected for the noise that runs share because they are scored on the same segments, \
      with its 95% interval over runs and segments in brackets or, for fewer than four runs, the range over pairs of runs; no signal: the test set does not show that heads differ";
 
 /// Explains what cannot be compared between models trained from scratch.

@@ -19,15 +19,15 @@ use records::{AblationRow, Attention, StandsFor, Verdict};
 use words::{count, short};
 
 use super::replicates;
-use crate::view::{Asked, SIGNS, judged, sheet};
+use crate::view::{Request, SIGNS, judged, sheet};
 
 pub(super) const TABLE: Artefact = Artefact::new(
     ["table1", "heads", chapter::SINGLE_HEADS],
     "Score change for each masked head, layer x head, with verdicts: needed, dispensable, undecided",
     Reads::Each(experiment::SWEEP),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let sweep = Results::read(file)?;
-        tables(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), asked)
+        tables(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), request)
     },
 )
 .detail("for BERT in the same layout")
@@ -37,9 +37,9 @@ pub(super) const HISTOGRAM: Artefact = Artefact::new(
     ["figure1", "heads", chapter::SINGLE_HEADS],
     "Histogram of the scores with one head masked, and the score of the full model",
     Reads::Each(experiment::SWEEP),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let sweep = Results::read(file)?;
-        figures(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), asked)
+        figures(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), request)
     },
 )
 .detail("for BERT, Figure 1b")
@@ -63,22 +63,22 @@ fn name_of(sweep: &Ablations, [translator, classifier, language]: Names) -> &'st
 }
 
 /// Draws Table 1 for each selection, and Figure 1 if it was requested.
-fn tables(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+fn tables(sweep: &Ablations, others: Option<&Replicates>, request: &Request<'_>) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
-        let tables = types.iter().map(|&attention| table1(sweep, others, attention, asked.criterion));
+        let tables = types.iter().map(|&attention| table1(sweep, others, attention, request.criterion));
         sheet(&sweep.file, stem, None, tables)
     };
-    let mut sheets = by_selection(sweep, asked, TABLES, draw)?;
+    let mut sheets = by_selection(sweep, request, TABLES, draw)?;
     // the last table contains the first
     let last = sheets.iter().rposition(|sheet| !sheet.tables.is_empty());
     sheets.iter_mut().enumerate().for_each(|(place, sheet)| sheet.is_printed = Some(place) == last);
-    sheets.extend(if asked.with_figure { figures(sweep, others, asked)? } else { Vec::new() });
+    sheets.extend(if request.with_figure { figures(sweep, others, request)? } else { Vec::new() });
     Ok(sheets)
 }
 
-fn figures(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
-    by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
-        sheet(&sweep.file, stem, figure1(sweep, others, types, asked.criterion), [])
+fn figures(sweep: &Ablations, others: Option<&Replicates>, request: &Request<'_>) -> Result<Vec<Sheet>> {
+    by_selection(sweep, request, HISTOGRAMS, |stem, types| {
+        sheet(&sweep.file, stem, figure1(sweep, others, types, request.criterion), [])
     })
 }
 
@@ -86,14 +86,14 @@ fn figures(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) ->
 /// the paper covers all of them, removes a drawing of all types from an earlier run.
 fn by_selection(
     sweep: &Ablations,
-    asked: &Asked<'_>,
+    request: &Request<'_>,
     names: Names,
     draw: impl Fn(&str, &[Attention]) -> Sheet,
 ) -> Result<Vec<Sheet>> {
     let (present, [several, ..]) = (sweep.attentions(), names);
     let is_paper_all = Selection::Paper.of(&present) == present;
-    let chosen = match (asked.is_all, is_paper_all) {
-        (false, _) => vec![asked.attention],
+    let chosen = match (request.is_all, is_paper_all) {
+        (false, _) => vec![request.attention],
         (true, true) => vec![Selection::Paper],
         (true, false) => vec![Selection::Paper, Selection::All],
     };
@@ -113,7 +113,7 @@ fn by_selection(
         };
         sheets.push(draw(&stem, &types));
     }
-    let outdated = (asked.is_all && is_paper_all).then(|| sheet(&sweep.file, &every, None, []));
+    let outdated = (request.is_all && is_paper_all).then(|| sheet(&sweep.file, &every, None, []));
     Ok(sheets.into_iter().chain(outdated).collect())
 }
 
@@ -145,7 +145,7 @@ fn table1(
     let stem = if is_self { name_of(sweep, TABLES) } else { TABLES[0] };
     let label = format!("{}-{attention}", sweep.file.label(stem));
     let name = if is_self { "One head at a time" } else { "Table 1" };
-    let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who print none for BERT" };
+    let who = if sweep.file.is_language() { OPEN_QUESTION } else { "who have no such table for BERT" };
     let (missing, all) = sweep.missing(attention);
     let table = Table::new(name, label, sweep.file.titled(title))
         .columns(["Layer", "Head"], (1..=heads).map(|head| head.to_string()))
@@ -176,7 +176,7 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
     if tally.tested == 0 {
         return table.note(match judge.method(criterion.adjustment) {
             None => "no head was tested for significance".to_owned(),
-            Some(method) => format!("no p-values adjusted by {method} yet: they come with the last head"),
+            Some(method) => format!("no p-values adjusted by {method} yet: they require all heads"),
         });
     }
     let one_sided = Tally::of(family.iter().copied(), criterion.alpha, |row| row.p_koehn);
@@ -224,14 +224,14 @@ fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationR
         // the smallest of m p-values is multiplied by m
         let least = judge.smallest_p_value() * tested as f64;
         let is_blind = adjustment == Adjustment::Bh && least >= criterion.alpha;
-        let blind = if is_blind { "; with so few resamples no head alone could be" } else { "" };
+        let blind = if is_blind { "; with so few resamples no single head could be significant" } else { "" };
         (tested > 0).then(|| format!("{how}: {significant} significant, {better} for the better{blind}"))
     };
     let all = [Adjustment::None, Adjustment::Family, Adjustment::Bh];
     let others = all.into_iter().filter(|adjustment| *adjustment != criterion.adjustment);
     let mut remarks: Vec<_> = others.filter_map(remains).collect();
     if remarks.is_empty() && criterion.tally(family.iter().copied()).tested > 0 {
-        remarks.push("no adjusted p-values yet: they come with the last head".to_owned());
+        remarks.push("no adjusted p-values yet: they require all heads".to_owned());
     }
     let by = |p_value: fn(&AblationRow) -> Option<f64>| {
         Tally::of(family.iter().copied(), criterion.alpha, p_value)
@@ -401,14 +401,14 @@ fn scores_of(others: Option<&Replicates>, attention: Attention, base: f64) -> Ve
 }
 
 /// Returns bins whose number of heads differs between runs, with the minimum and maximum number.
-fn ranges(trainings: &[Vec<f64>], bins: Bins) -> Vec<[f64; 4]> {
-    let mut ends: Vec<(f64, f64)> = trainings.iter().flatten().map(|&score| bins.of(score)).collect();
+fn ranges(runs: &[Vec<f64>], bins: Bins) -> Vec<[f64; 4]> {
+    let mut ends: Vec<(f64, f64)> = runs.iter().flatten().map(|&score| bins.of(score)).collect();
     ends.sort_by(|one, other| one.0.total_cmp(&other.0));
     ends.dedup();
     let range = |(left, right): (f64, f64)| {
         let number =
             |scores: &Vec<f64>| scores.iter().filter(|score| bins.of(**score).0 == left).count() as f64;
-        let (low, high) = extent(trainings.iter().map(number));
+        let (low, high) = extent(runs.iter().map(number));
         [left, right, low, high]
     };
     ends.into_iter().map(range).filter(|[.., low, high]| low < high).collect()

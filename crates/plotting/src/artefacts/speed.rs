@@ -13,7 +13,7 @@ const STEM: &str = "table4";
 /// Two tables for each share of removed heads: speed, and savings.
 pub(super) const ARTEFACT: Artefact = Artefact::new(
     [STEM, "speed", chapter::SPEED],
-    "Segments a second with all heads and without some, and what else is saved",
+    "Segments per second with all heads and with some removed, and other savings",
     Reads::Each(experiment::SPEED),
     |file, _, left_out| {
         let folded = left_out.keep(Speed::folded(&file)).flatten();
@@ -24,8 +24,8 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
     },
 );
 
-const FOLDED: &str = "folded: the speedup where the bias of the output projection holds the mean contexts of the removed heads, timed by \
-     itself against the original";
+const FOLDED: &str = "folded: the speedup if the mean outputs of the removed heads are folded into the bias of the output projection, timed \
+     separately against the original";
 
 pub(super) const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
@@ -80,9 +80,9 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
         cells.extend(is_comparable.then(|| ("paper (%)", paper.into())));
         (row.batch_size.into(), cells)
     };
-    let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"));
+    let table = table((speed, rows), "Table 4", STEM, format!("{unit} per second"));
     let table = by_name(table, ["Batch size", "Speed"], rows.iter().map(row))
-        .mark("the 95% interval of the speedup does not hold 0".to_owned());
+        .mark("the 95% interval of the speedup does not contain 0".to_owned());
     with_conditions(table, speed, rows)
         .note(has_folded.then_some(FOLDED))
         .remark(is_comparable.then(|| PAPER.sentence("table4")))
@@ -102,11 +102,11 @@ fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
     });
     table
         .note(format!(
-            "mean \u{b1} standard deviation of {repeats} over {segments}, both models in turn, after one to warm up"
+            "mean \u{b1} standard deviation of {repeats} over {segments}, both models in turn, after one warm-up pass"
         ))
         .note(
-            "speedup: geometric mean over pairs of neighbouring passes; predicted: the speedup if time were only \
-             multiply-adds",
+            "speedup: geometric mean over pairs of neighbouring passes; predicted: the speedup if time were \
+             proportional to multiply-adds",
         )
         .note(which_heads(speed))
         .note(continued)
@@ -119,7 +119,7 @@ fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
 fn which_heads(speed: &Speed) -> String {
     let heads = match speed.file.text("order") {
         None | Some("importance") => "the least important heads are removed".to_owned(),
-        Some(order) => format!("heads are removed in the order {order}"),
+        Some(order) => format!("order of removal: {order}"),
     };
     heads + &speed.file.estimated_on().map_or(String::new(), |data| format!(", estimated on {data}"))
 }
@@ -140,12 +140,12 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
     let ([before, after], more) = ([original, pruned].map(three_digits), percent_more(pruned / original));
     // removing heads changes how many steps the search for a translation takes
     let translates = speed.has_metric("BLEU");
-    let free = if translates { ", of as many steps as each model's own translations take" } else { "" };
-    table((speed, rows), "Costs beside Table 4", "costs", "What is computed and held")
+    let free = if translates { ", for the decoding steps of each model's own translations" } else { "" };
+    table((speed, rows), "Other costs", "costs", "Computation and memory")
         .columns(["Batch size", "Costs"], names.iter().copied())
         .rows(rows.iter().map(row))
         .note(format!("parameters: {before} million, pruned {after} ({more}%)"))
-        .note(format!("multiply-adds: millions for a segment, padding included{free}"))
+        .note(format!("multiply-adds: millions per segment, including padding{free}"))
         .note(has_memory.then_some("memory: peak of a process that makes one pass, in MiB"))
 }
 

@@ -77,10 +77,10 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommands(ARTEFACTS.iter().map(of_artefact))
         .subcommand(summary.about(
-            "The paper's claims beside the results of all subjects, as Markdown, also written to `<RESULTS>/summary.md`",
+            "The paper's claims next to the results of all setups, as Markdown, also written to `<RESULTS>/summary.md`",
         ))
         .subcommand(all.about(
-            "Everything that can be drawn from the results that are there. Files that cannot be read are named and left out; \
+            "Everything that can be drawn from the available results. Files that cannot be read are named and left out; \
              the exit code is 1 if nothing is drawn",
         ))
 }
@@ -98,14 +98,14 @@ fn of_artefact(artefact: &Artefact) -> Command {
     let attention =
         Arg::new("attention").long("attention").value_name("TYPE").value_parser(value_parser!(Selection));
     let attention = attention.overrides_with("attention").help(
-        "Attention type: enc-enc, enc-dec, dec-dec, self or all; by default enc-enc as in the paper, or all if there is none",
+        "Attention type: enc-enc, enc-dec, dec-dec, self or all; by default enc-enc as in the paper, or all for models without enc-enc",
     );
     let figure = Arg::new("with_figure").long("with-figure").action(ArgAction::SetTrue);
     let against = Arg::new("against").long("against").value_name("SPLIT");
     let options = [
         attention,
-        figure.help("Draw Figure 1 of the same rows too"),
-        against.help("Second split of the comparison; by default every comparison that is there"),
+        figure.help("Also draw Figure 1 from the same rows"),
+        against.help("Second split of the comparison [default: all measured comparisons]"),
     ];
     let own = options.into_iter().filter(|option| artefact.options.contains(&option.get_id().as_str()));
     // last, since flattened arguments would replace the description by that of their struct

@@ -14,7 +14,7 @@ use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::{exit_code, one_line, print, warn};
 
 use crate::artefacts::ARTEFACTS;
-use crate::view::{Asked, summary};
+use crate::view::{Request, summary};
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
@@ -50,7 +50,7 @@ fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &m
         left_out.faults.extend(SubjectFile::read(&folders.experiments, subject).fault);
         slips = left_out.faults.len();
     }
-    let asked = Asked {
+    let request = Request {
         criterion,
         folders: &folders,
         attention: given(matches, "attention").unwrap_or_default(),
@@ -61,7 +61,7 @@ fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &m
     let (mut has_any, mut sheets) = (false, Vec::new());
     let drawn =
         artefact.map_or(ARTEFACTS, std::slice::from_ref).iter().try_for_each(|artefact| -> Result<()> {
-            let drawn = artefact.sheets(&source, &asked, left_out)?;
+            let drawn = artefact.sheets(&source, &request, left_out)?;
             has_any |= drawn.is_some();
             let mut drawn = drawn.unwrap_or_default();
             drawn.sort_by(|(one, a), (other, b)| (one, &a.stem).cmp(&(other, &b.stem)));
@@ -105,10 +105,10 @@ fn sum_up(folders: &Folders, criterion: Criterion, left_out: &mut LeftOut) -> Re
     let Some(page) = summary::page(&all, criterion)? else {
         let results = results.display();
         if !left_out.faults.is_empty() {
-            anyhow::bail!("nothing in `{results}` can be summed up");
+            anyhow::bail!("no results in `{results}` can be summarised");
         }
         let command = command(experiment::SWEEP, "<setup>");
-        anyhow::bail!("`{results}` has no results to sum up: make some with `{command}`");
+        anyhow::bail!("`{results}` has no results to summarise: measure some with `{command}`");
     };
     report(&write_file(results, "summary.md", page.as_bytes())?);
     Ok(print(&page)?)

@@ -144,8 +144,7 @@ pub(crate) fn other_kind(
     let texts = ["reference_on", "reference_limit", "reference_seed"];
     let texts = texts.map(|name| found.argument(name).cloned());
     if found.ablation() != format!("-{suffix}") || *reference.get_or_insert(texts.clone()) != texts {
-        let fault =
-            "is of another kind of ablation than its name says, or of other texts than those beside it";
+        let fault = "has another kind of ablation than its name suggests, or other reference texts than the files next to it";
         return Err(faulty(&found.path, fault));
     }
     Ok(Some(found))
@@ -266,10 +265,10 @@ impl Kinds {
             .iter()
             .map(|(_, variants)| own(variants).into_iter().map(|row| &variants[row]).collect())
             .collect();
-        let mut swept =
+        let mut sweeps =
             segments.iter().zip(&variants).map(|((base, _), variants)| SweepSegments { base, variants });
         let kinds: Vec<Vec<SweepSegments<'_>>> =
-            self.all.iter().map(|kind| swept.by_ref().take(kind.draws.len()).collect()).collect();
+            self.all.iter().map(|kind| sweeps.by_ref().take(kind.draws.len()).collect()).collect();
         across_halves(&kinds, SPLITS, SEED).map_err(incomparable(&self.zero().file))
     }
 }
@@ -329,7 +328,7 @@ mod tests {
         };
         let replicate = ["replicate-6/ablate-one", "replicate-6/ablate-one-mean", "ablate-one-mean"];
         assert_eq!(title(&replicate[..1]), None);
-        assert_eq!(title(&replicate[..2]).unwrap(), "tiny-inference, training 6, matched");
+        assert_eq!(title(&replicate[..2]).unwrap(), "tiny-inference, run 6, matched");
         assert_eq!(title(&replicate).unwrap(), "tiny-inference, matched");
     }
 
@@ -338,8 +337,7 @@ mod tests {
         assert!(read(&[]).unwrap().is_none());
         let other = |identity: &mut Value| identity["weights"] = "1".repeat(64).into();
         let unlike = |identity: &mut Value| identity["arguments"]["ablation"] = "resample".into();
-        let faults =
-            [(&other as Change<'_>, "does not go with"), (&unlike, "is of another kind of ablation")];
+        let faults = [(&other as Change<'_>, "does not match"), (&unlike, "has another kind of ablation")];
         for (change, fault) in faults {
             let message = read(&[("ablate-one-mean", change)]).unwrap_err().to_string();
             assert!(message.contains("ablate-one-mean.csv` ") && message.contains(fault), "{message}");
@@ -354,6 +352,6 @@ mod tests {
         let (_folder, folders) = copied("tiny-language", &[(zero, zero, &first), (mean, mean, &second)]);
         let file = Source::subject(&folders, "tiny-language").one(experiment::PRUNING).unwrap();
         let message = KindsOfCurves::read(file, &mut LeftOut::default()).unwrap_err().to_string();
-        assert!(message.ends_with("recompute is true but false there"), "{message}");
+        assert!(message.ends_with("recompute is true here but false there"), "{message}");
     }
 }

@@ -9,7 +9,7 @@ use crate::findings::pruning::median;
 use crate::findings::results::{Results, distinct, extent};
 
 /// Why heads are missing: an unfinished sweep cannot be told from layers with different numbers of heads.
-pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";
+pub const UNFINISHED: &str = "the sweep is not finished, or layers have different numbers of heads";
 
 /// Type of model; the paper has translators and classifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Ablations {
     pub fn missing_heads(&self) -> Vec<String> {
         let sentence = |attention: Attention| {
             let (missing, all) = self.missing(attention);
-            let of = format!("{attention}: {missing} of {} are not there: {UNFINISHED}", count(all, "head"));
+            let of = format!("{attention}: {missing} of {} are missing: {UNFINISHED}", count(all, "head"));
             (missing > 0).then_some(of)
         };
         self.attentions().into_iter().filter_map(sentence).collect()

@@ -39,7 +39,7 @@ impl BestHeads {
             if let Some(first) = layers.insert((row.attention, row.layer), row.name()) {
                 let second = row.name();
                 let fault =
-                    format!("has {first} and {second}: it must have one head of each layer, the chosen one");
+                    format!("has {first} and {second}: expected one head of each layer, the chosen one");
                 return Err(faulty(&best.sweep.file.path, fault));
             }
         }

@@ -57,19 +57,19 @@ pub(crate) fn command(experiment: &str, subject: &str) -> String {
 
 pub(crate) fn no_results(path: PathBuf, experiment: &str, subject: &str) -> Error {
     let (path, command) = (path.display(), command(experiment, subject));
-    Error::NotMeasured(format!("`{path}` does not exist: make it with `{command}`"))
+    Error::NotMeasured(format!("`{path}` does not exist: measure it with `{command}`"))
 }
 
 /// Returns an error for a file without segments, whose rows therefore cannot be compared with each other.
 pub(crate) fn no_segments(file: &ResultFile) -> Error {
-    Error::NotMeasured(format!("`{}` has no statistics of its segments beside it", file.path.display()))
+    Error::NotMeasured(format!("`{}` has no statistics of its segments next to it", file.path.display()))
 }
 
 /// Returns an error for a sweep of a single run.
 pub fn no_replicates(file: &ResultFile) -> Error {
     let (path, command) = (file.path.display(), command(ABLATE_ONE.name, &file.subject));
     Error::NotMeasured(format!(
-        "`{path}` has no replicates beside it: make them with `{command} --replicate all`"
+        "`{path}` has no other runs next to it: measure them with `{command} --replicate all`"
     ))
 }
 
@@ -77,7 +77,7 @@ pub fn no_replicates(file: &ResultFile) -> Error {
 pub fn no_kinds(file: &ResultFile, experiment: &str) -> Error {
     let (path, command) = (file.path.display(), command(experiment, &file.subject));
     Error::NotMeasured(format!(
-        "`{path}` has no other kind beside it: make one with `{command} --ablation mean`"
+        "`{path}` has no other kind of ablation next to it: measure one with `{command} --ablation mean`"
     ))
 }
 
@@ -85,7 +85,7 @@ pub fn no_kinds(file: &ResultFile, experiment: &str) -> Error {
 pub fn no_looks(file: &ResultFile) -> Error {
     let (path, command) = (file.path.display(), command(crate::findings::experiment::SWEEP, &file.subject));
     Error::NotMeasured(format!(
-        "`{path}` has no looks: make a sweep that stops with `{command} --until-decided`"
+        "`{path}` has no looks: measure a sweep that stops early with `{command} --until-decided`"
     ))
 }
 

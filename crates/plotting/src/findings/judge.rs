@@ -23,7 +23,7 @@ pub enum Adjustment {
 /// Parses a significance level.
 pub fn parse_alpha(text: &str) -> Result<f64, &'static str> {
     let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
-    alpha.ok_or("it must be a number between 0 and 1")
+    alpha.ok_or("must be a number between 0 and 1")
 }
 
 /// Criterion for a significant difference: a p-value below alpha.
@@ -139,7 +139,7 @@ impl RuleKind {
 }
 
 /// Why the paper's rule is not the default.
-pub const CAUTION: &str = "the smaller the test set, the more it lets pass, since a small one hides losses";
+pub const CAUTION: &str = "it lets more pass on smaller test sets, which hide losses";
 
 /// Criteria for needed and dispensable heads in one file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -224,7 +224,7 @@ impl Judge {
     /// Explains the verdicts in a sentence.
     pub fn of_verdicts(self) -> String {
         format!(
-            "needed: the whole 95% interval of the loss is above {}; dispensable: it is below that; else undecided",
+            "needed: the whole 95% interval of the loss is above {}; dispensable: below it; otherwise undecided",
             self.margin_in_words()
         )
     }
@@ -258,7 +258,7 @@ impl Judge {
         let (smallest, alpha) = (self.smallest_p_value(), self.criterion.alpha);
         let (p, needed) = (short(smallest), (1.0 / alpha).floor());
         let sentence =
-            format!("nothing could be significant: no p is below {p}; for {alpha} it takes {needed} swaps");
+            format!("nothing can be significant: p is at least {p}; p < {alpha} requires {needed} swaps");
         (smallest >= alpha).then_some(sentence)
     }
 
@@ -339,7 +339,7 @@ mod tests {
         let metric = Metric::new(MetricName::Bleu);
         let judge =
             |is_t_test, swaps| Judge { criterion: CRITERION, margin_percent: 2.0, metric, is_t_test, swaps };
-        let expected = "nothing could be significant: no p is below 0.01; for 0.01 it takes 100 swaps";
+        let expected = "nothing can be significant: p is at least 0.01; p < 0.01 requires 100 swaps";
         assert_eq!(judge(false, Some(99)).out_of_reach().unwrap(), expected);
         assert_eq!(judge(false, Some(100)).out_of_reach(), None);
         assert_eq!([judge(true, Some(99)), judge(false, None)].map(Judge::smallest_p_value), [0.0; 2]);

@@ -186,7 +186,7 @@ impl Methods {
             let first = first.first().map(|first| steps(first, kind)).unwrap_or_default();
             own.is_empty() || first.iter().all(|(curve, steps)| own.get(curve) == Some(steps))
         };
-        let fault = "lacks curves or steps of the first training: run `compare-methods` to its end";
+        let fault = "lacks curves or steps of the first run: run `compare-methods` to its end";
         let is_kept = Kind::ALL.into_iter().all(is_whole);
         if is_kept { Ok(other) } else { Err(faulty(&other.file.path, fault)) }
     }

@@ -106,7 +106,7 @@ impl ResultFile {
     /// Returns the title of a drawing: what it shows, and on which data.
     pub fn titled(&self, what: impl Display) -> String {
         let is_one_layer = self.argument("one_layer") == Some(&Value::Bool(true));
-        let turns = if is_one_layer { "; layers are turns of one shared layer" } else { "" };
+        let turns = if is_one_layer { "; layers are repeated passes through one shared layer" } else { "" };
         format!("{what}; {}{turns}", self.title())
     }
 
@@ -125,7 +125,7 @@ impl ResultFile {
         let limit = self.limit().map(|limit| match self.number("sample") {
             Some(seed) => format!("{limit} segments at random, seed {seed}"),
             None if self.argument("groups").is_some() => {
-                format!("{limit} segments, of each group in proportion")
+                format!("{limit} segments, in proportion from each group")
             }
             None if self.is_of_windows() => format!("windows of the first {limit} documents"),
             None => format!("first {limit} segments"),
@@ -182,7 +182,7 @@ impl ResultFile {
         let parts = [
             (self.text("granularity") == Some("token")).then(|| "by token".to_owned()),
             (self.argument("normalise") == Some(&Value::Bool(false))).then(|| "not normalised".to_owned()),
-            weight.map(|weight| format!("weight {} beside entropy", short(weight))),
+            weight.map(|weight| format!("weight {} in the sum with entropy", short(weight))),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("importance {}", parts.join(", ")))
@@ -191,8 +191,8 @@ impl ResultFile {
     /// Returns sentences on rankings for the captions of curves.
     pub fn of_orders(&self) -> Vec<String> {
         let is_repeated = self.argument("recompute") == Some(&Value::Bool(true));
-        let anew = if is_repeated { ", anew after each step" } else { "" };
-        let data = self.estimated_on().map(|data| format!("orders estimated on {data}{anew}"));
+        let anew = if is_repeated { ", again after each step" } else { "" };
+        let data = self.estimated_on().map(|data| format!("rankings estimated on {data}{anew}"));
         data.into_iter().chain(self.departures()).collect()
     }
 }
@@ -218,10 +218,10 @@ mod tests {
         };
         assert_eq!(scored(json!({})), "test, first 5 segments");
         assert_eq!(scored(json!({ "sample": 1, "groups": [] })), "test, 5 segments at random, seed 1");
-        assert_eq!(scored(json!({ "groups": [] })), "test, 5 segments, of each group in proportion");
+        assert_eq!(scored(json!({ "groups": [] })), "test, 5 segments, in proportion from each group");
         let windows = json!({ "windows": { "segments": "windows" }, "rescale": true });
         assert_eq!(scored(windows), "test, windows of the first 5 documents, kept heads rescaled");
         file.signature.as_mut().unwrap().identity.arguments.insert("one_layer".to_owned(), true.into());
-        assert!(file.titled("x").ends_with("; layers are turns of one shared layer"));
+        assert!(file.titled("x").ends_with("; layers are repeated passes through one shared layer"));
     }
 }

@@ -59,7 +59,7 @@ impl Pair {
         let Some(splits) = splits(&file) else {
             let command = command(experiment::PAIR, &file.subject);
             let fault =
-                format!("does not name two splits in its signature: make both again with `{command}`");
+                format!("does not name two splits in its signature: measure both again with `{command}`");
             return Err(faulty(&file.path, fault));
         };
         let file = file.with_standard(&format!("{}-{}-{}", experiment::PAIR, splits[0], splits[1]));
@@ -113,7 +113,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Ablations>
         }
     }
     if let Some(path) = unsigned {
-        return Err(faulty(&path, "has no signature, which would name the split that it is of"));
+        return Err(faulty(&path, "has no signature file next to it, which would name its split"));
     }
     Err(no_results(beside.join(format!("{}.csv", stems[1])), experiment::PAIR, &file.subject))
 }
@@ -126,7 +126,7 @@ fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(HeadId, [f6
         if let Some(head) = by_head[with].keys().find(|head| !by_head[without].contains_key(head)) {
             let (other, subject) = (sweeps[with].file.path.display(), &file.subject);
             let command = command(experiment::PAIR, subject);
-            let fault = format!("has no row for {head}, but `{other}` has: make both with `{command}`");
+            let fault = format!("has no row for {head}, but `{other}` has: measure both with `{command}`");
             return Err(faulty(&sweeps[without].file.path, fault));
         }
     }
@@ -164,9 +164,9 @@ fn check(
         return Ok(());
     };
     let [first, second] = sweeps.each_ref().map(|sweep| sweep.file.path.display());
-    let difference = format!("{column} of {} is {found} but {expected} there", row.attention);
+    let difference = format!("{column} of {} is {found} here but {expected} there", row.attention);
     let command = command(experiment::PAIR, &file.subject);
     let fault =
-        format!("does not go with `{first}` and `{second}`: {difference}: make it again with `{command}`");
+        format!("does not match `{first}` and `{second}`: {difference}: measure it again with `{command}`");
     Err(faulty(&file.path, fault))
 }

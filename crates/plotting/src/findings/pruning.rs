@@ -216,14 +216,14 @@ fn searched(pruning: &Results<CurveRow>, search: ResultFile) -> Result<Results<C
     let both: Vec<_> = pruning.rows.iter().chain(&search.rows).cloned().collect();
     let mixed = match check_rows(&search.file.path, &both) {
         Err(records::Error::Mixed { column, expected, found, .. }) => {
-            Some(format!("{column} is {found} but {expected} there"))
+            Some(format!("{column} is {found} here but {expected} there"))
         }
         checked => checked.map(|()| None)?,
     };
     let Some(difference) = difference.or(mixed) else { return Ok(search) };
     let command = command(experiment::SEARCH, &file.subject);
     let fault =
-        format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());
+        format!("does not match `{}`: {difference}: measure it again with `{command}`", file.path.display());
     Err(faulty(&search.file.path, fault))
 }
 

@@ -213,11 +213,11 @@ impl Replicates {
                 rows.filter(is_own).map(|(_, variant)| variant).collect()
             };
             let variants: Vec<Vec<&Segments>> = segments.iter().map(|(_, variants)| own(variants)).collect();
-            let swept =
+            let sweeps =
                 segments.iter().zip(&variants).map(|((base, _), variants)| SweepSegments { base, variants });
-            let swept: Vec<SweepSegments<'_>> = swept.collect();
-            let compared = agreement(&swept, SEED).and_then(|agreement| {
-                Ok(Comparison { agreement, heterogeneity: heterogeneity(&swept, SEED)? })
+            let sweeps: Vec<SweepSegments<'_>> = sweeps.collect();
+            let compared = agreement(&sweeps, SEED).and_then(|agreement| {
+                Ok(Comparison { agreement, heterogeneity: heterogeneity(&sweeps, SEED)? })
             });
             Ok((attention, compared.map_err(incomparable(&self.sweeps[0].file))?))
         };
@@ -276,18 +276,18 @@ pub(crate) fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
 fn check_rows(sweeps: &[Ablations], other: &Ablations) -> Result<()> {
     let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
     if names(&sweeps[0]) != names(other) {
-        return Err(no_replicate(&sweeps[0].file, &other.file, "its heads are others"));
+        return Err(no_replicate(&sweeps[0].file, &other.file, "its heads differ"));
     }
     let weights = |sweep: &Ablations| sweep.file.identity().and_then(|identity| identity.weights.clone());
     let same = sweeps.iter().find(|sweep| weights(sweep).is_some() && weights(sweep) == weights(other));
     same.map_or(Ok(()), |same| {
-        let fault = format!("its model is that of `{}`", same.file.path.display());
+        let fault = format!("it has the same model as `{}`", same.file.path.display());
         Err(no_replicate(&sweeps[0].file, &other.file, &fault))
     })
 }
 
 fn no_replicate(own: &ResultFile, other: &ResultFile, difference: &str) -> Error {
-    faulty(&other.path, format!("is no replicate of `{}`: {difference}", own.path.display()))
+    faulty(&other.path, format!("is not another run of `{}`: {difference}", own.path.display()))
 }
 
 #[cfg(test)]
@@ -318,10 +318,10 @@ mod tests {
             identity["weights"] = signature["identity"]["weights"].clone();
         };
         let other_split = |identity: &mut Value| identity["split"] = "mismatched".into();
-        let faults = [(&own as Change<'_>, "its model is that of `"), (&other_split, "split: ")];
+        let faults = [(&own as Change<'_>, "it has the same model as `"), (&other_split, "split: ")];
         for (change, fault) in faults {
             let message = read_changed(change).unwrap_err().to_string();
-            assert!(message.contains("is no replicate of") && message.contains(fault), "{message}");
+            assert!(message.contains("is not another run of") && message.contains(fault), "{message}");
         }
     }
 

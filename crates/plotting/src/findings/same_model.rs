@@ -42,7 +42,7 @@ pub(crate) fn beside(
     match difference(file, &own, entries) {
         None => Ok(Some(own)),
         Some(difference) => {
-            let fault = format!("does not go with `{}`: {difference}", file.path.display());
+            let fault = format!("does not match `{}`: {difference}", file.path.display());
             Err(faulty(&own.path, fault))
         }
     }
@@ -58,6 +58,6 @@ pub(crate) fn difference(
     let both = entries.iter().flat_map(|entries| entries(first).into_iter().zip(entries(second)));
     both.into_iter().find_map(|((entry, expected), (_, found))| {
         let (expected, found) = (expected?, found?);
-        (expected != found).then(|| format!("{entry} is {found} but {expected} there"))
+        (expected != found).then(|| format!("{entry} is {found} here but {expected} there"))
     })
 }

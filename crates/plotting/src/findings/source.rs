@@ -186,10 +186,8 @@ impl ResultFile {
         let signature = Signature::read(&Signature::path_beside(&path)).unwrap_or(None);
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
             let shard = part.shard;
-            let fault = format!(
-                "has the rows of shard {shard} only: `{} merge` joins it with the others",
-                durable::front()
-            );
+            let fault =
+                format!("has only the rows of shard {shard}: `{} merge` joins all shards", durable::front());
             return Err(faulty(&path, fault));
         }
         let (addition, experiment, subject) =
@@ -216,7 +214,7 @@ impl ResultFile {
         let (path, expected) = (self.path.display(), &self.experiment);
         let other = self.identity().map(|identity| &identity.experiment).filter(|found| *found != expected);
         other.map_or(Ok(()), |found| {
-            let fault = format!("`{path}` is of `{found}`, but this is drawn from results of `{expected}`");
+            let fault = format!("`{path}` has results of `{found}`, but results of `{expected}` are needed");
             Err(Error::OtherExperiment(fault))
         })
     }
@@ -241,7 +239,7 @@ impl ResultFile {
         self.check()?;
         let own = &self.subject;
         if let Some(Identity { subject, .. }) = self.identity().filter(|identity| identity.subject != *own) {
-            let fault = format!("is of subject `{subject}`, as its signature says, not of `{own}`");
+            let fault = format!("belongs to setup `{subject}` according to its signature, not to `{own}`");
             return Err(faulty(&self.path, fault));
         }
         if self.signature.is_none() {
@@ -284,9 +282,9 @@ impl ResultFile {
         let name = file_name(&self.path);
         let torn = self.is_torn.then(|| format!("the last line of `{name}` is torn and left out"));
         let state = match &self.signature {
-            None => Some(format!("split unknown: no signature beside `{name}`")),
+            None => Some(format!("split unknown: `{name}` has no signature file next to it")),
             _ if self.is_unfinished() => {
-                Some(format!("`{name}` is not finished: the run was killed or is still going"))
+                Some(format!("`{name}` is not finished: the run was killed or is still running"))
             }
             Some(Signature { complete: Some(_), .. }) => None,
             _ => Some(format!("`{name}` is not checked: it is older than checksums of complete files")),
@@ -333,7 +331,7 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
 /// Returns the folder of a setup; fails with advice to run `experiment` if it does not exist.
 pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
     if !is_plain_name(subject) {
-        let what = "is not the name of a setup: it is the name of a folder in the results, such as";
+        let what = "is not a name of a setup: expected the name of a folder in the results, such as";
         return Err(Error::Invalid(format!("`{subject}` {what} `demo-translation`")));
     }
     let folder = results.join(subject);

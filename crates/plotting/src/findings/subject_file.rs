@@ -81,7 +81,7 @@ impl SubjectKind {
     /// Returns the displayed name of a setup, with the number of its run if that is not the first.
     pub fn shown(self, subject: &str) -> String {
         let (name, training) = match subject.split_once('/') {
-            Some((name, folder)) => (name, format!(", training {}", folder.trim_start_matches(FOLDER))),
+            Some((name, folder)) => (name, format!(", run {}", folder.trim_start_matches(FOLDER))),
             None => (subject, String::new()),
         };
         let demo = match self {
@@ -113,7 +113,7 @@ mod tests {
         };
         assert_eq!(kind, expected);
         assert_eq!(kind.shown("a"), "a (demo language)");
-        assert_eq!(kind.shown("a/replicate-6"), "a (demo language), training 6");
+        assert_eq!(kind.shown("a/replicate-6"), "a (demo language), run 6");
         assert_eq!(read("[data]\nrepeats = { seed = 1 }").kind.shown("a"), "a (demo)");
         let missing = SubjectFile::read(Path::new("no such folder"), "a");
         assert!(missing.text.is_none() && missing.fault.is_none());

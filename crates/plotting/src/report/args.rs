@@ -45,7 +45,7 @@ pub struct Args {
 pub fn html_file(name: &str) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(name);
     let is_html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-    if is_html { Ok(path) } else { Err("this is an HTML file: its name must end in `.html`") }
+    if is_html { Ok(path) } else { Err("the name of an HTML file must end in `.html`") }
 }
 
 impl Args {

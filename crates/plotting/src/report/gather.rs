@@ -7,7 +7,7 @@ use crate::findings::{
     Adjustment, Criterion, Folders, LeftOut, ResultFile, Source, Speed, SubjectFile, SubjectResults,
     experiment, source, tasks,
 };
-use crate::view::Asked;
+use crate::view::Request;
 use anyhow::Result;
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
@@ -83,13 +83,13 @@ impl Reader {
     pub fn gather(&self, name: &str) -> Result<Gathered> {
         source::folder(&self.folders.results, name, experiment::SWEEP)?;
         let mut described = SubjectFile::read(&self.folders.experiments, name);
-        described.fault = described.fault.map(|fault| format!("how it was made: {fault}"));
+        described.fault = described.fault.map(|fault| format!("setup file: {fault}"));
         let (source, criterion) = (Source::of_kind(&self.folders, name, described.kind), self.criterion);
         let mut left_out = LeftOut::default();
-        let asked = Asked::everything(criterion, &self.folders);
+        let request = Request::everything(criterion, &self.folders);
         let mut sections = Vec::new();
         for artefact in ARTEFACTS {
-            let sheets = artefact.sheets(&source, &asked, &mut left_out);
+            let sheets = artefact.sheets(&source, &request, &mut left_out);
             let sheets = left_out.keep(sheets).flatten().unwrap_or_default();
             // tables that are not printed are part of another sheet
             let shown = sheets.into_iter().map(|(_, sheet)| {
@@ -130,8 +130,8 @@ impl Reader {
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
         let pairings = tasks::pairings(&subjects, &mut left_out);
         let drawn = [
-            ("shares", "How many heads can go?", comparison::shares(&subjects, self.criterion)),
-            ("effects", "How much do single heads do?", comparison::effects(&subjects, self.criterion)),
+            ("shares", "How many heads can be masked?", comparison::shares(&subjects, self.criterion)),
+            ("effects", "What does masking a head cost?", comparison::effects(&subjects, self.criterion)),
             ("tasks", "Do the same heads matter for several tasks?", comparison::tasks(&pairings)),
         ];
         let drawn = drawn.into_iter().filter_map(|(name, about, sheet)| Some((name, about, sheet?)));
@@ -164,7 +164,7 @@ fn quoted(word: &str) -> String {
 
 fn facts(file: &ResultFile) -> Facts {
     let Some(signature) = &file.signature else {
-        return vec![("Signature", "none beside the file".to_owned())];
+        return vec![("Signature", "no file next to the results".to_owned())];
     };
     let (identity, run) = (&signature.identity, signature.runs.last());
     let data = identity.data.get(&identity.split).map(|sum| format!(" (sha256 {sum})")).unwrap_or_default();
@@ -172,7 +172,7 @@ fn facts(file: &ResultFile) -> Facts {
         format!("{resamples} swaps, seed {seed}, margin {margin_percent}%")
     };
     let commit = run.and_then(|run| {
-        let changed = if run.modified == Some(true) { ", with changes that are not committed" } else { "" };
+        let changed = if run.modified == Some(true) { ", with uncommitted changes" } else { "" };
         Some(format!("{}{changed}", run.commit.as_ref()?))
     });
     let facts = [

@@ -16,7 +16,7 @@ use crate::report::view::all_heads::Heads;
 use crate::report::write;
 
 /// Maximum number of weights on a page, one byte each: browsers cannot handle longer texts.
-const MOST_WEIGHTS: usize = 100_000_000;
+const MAX_WEIGHTS: usize = 100_000_000;
 
 /// A text with the attention of all heads.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +44,8 @@ impl Look<'_> {
     pub fn write(&self, folders: &Folders, path: &Path) -> Result<()> {
         let weights: usize = self.maps.iter().flat_map(|maps| &maps.layers).map(Vec::len).sum();
         ensure!(
-            weights <= MOST_WEIGHTS,
-            "the page would hold {weights} attention weights, but a browser takes {MOST_WEIGHTS} at most: give a shorter text"
+            weights <= MAX_WEIGHTS,
+            "the page would contain {weights} attention weights, but browsers can show at most {MAX_WEIGHTS}: give a shorter text"
         );
         let known = Known::read(folders, self);
         let data = json!({
@@ -77,10 +77,10 @@ impl Look<'_> {
     fn texts(&self) -> Vec<(&str, &str)> {
         let (second, answer) =
             match (self.is_translator(), self.second, self.maps.iter().any(|maps| maps.is_causal)) {
-                (true, Some(_), _) => ("Translation, given", ""),
-                (true, None, _) => ("", "Its translation"),
-                (false, _, true) => ("", "It goes on"),
-                (false, ..) => ("Second text", "It says"),
+                (true, Some(_), _) => ("Given translation", ""),
+                (true, None, _) => ("", "Generated translation"),
+                (false, _, true) => ("", "Generated continuation"),
+                (false, ..) => ("Second text", "Prediction"),
             };
         let texts = [
             ("Text", self.text),
@@ -94,9 +94,9 @@ impl Look<'_> {
     /// Explains the rows of the maps.
     fn ways(&self) -> &'static str {
         if self.is_translator() {
-            "Rows of enc-dec are the tokens of the translation that are being predicted, those of dec-dec the tokens that were read."
+            "Rows of enc-dec are the predicted tokens of the translation; rows of dec-dec are the tokens that the decoder reads."
         } else {
-            "Rows are tokens that attend, columns those that they attend to; a row adds up to 1."
+            "Rows are attending tokens, columns are attended tokens; each row adds up to 1."
         }
     }
 
@@ -171,7 +171,7 @@ struct Known {
 impl Known {
     fn read(folders: &Folders, look: &Look<'_>) -> Self {
         let nothing = |nothing: String| Self { nothing, ..Self::default() };
-        let unmeasured = || nothing("Nothing was measured of this head.".to_owned());
+        let unmeasured = || nothing("This head has no measurements.".to_owned());
         if !folders.results.join(look.subject).is_dir() {
             return unmeasured();
         }
@@ -183,7 +183,7 @@ impl Known {
         let weights = file.signature.as_ref().and_then(|signature| signature.identity.weights.as_deref());
         if weights.zip(look.weights).is_some_and(|(theirs, own)| theirs != own) {
             return nothing(
-                "The results of this subject are of other weights than this model: none are shown."
+                "The results of this setup come from other weights than this model's and are not shown."
                     .to_owned(),
             );
         }

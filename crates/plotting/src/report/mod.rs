@@ -38,7 +38,7 @@ fn run(args: &Args) -> Result<()> {
     if !args.all {
         let gathered = reader.gather(args.subject())?;
         if !gathered.has_any() {
-            bail!("nothing of `{}` can be read: {}", gathered.subject.name, reasons(&gathered));
+            bail!("no results of `{}` can be read: {}", gathered.subject.name, reasons(&gathered));
         }
         warn_of(&gathered);
         return writer.subject(&gathered, args.out.as_deref());

@@ -70,13 +70,13 @@ fn limits(gathered: &Gathered) -> Vec<&'static str> {
         "Scores are nats per token: lower is better. A change by d multiplies the perplexity by exp(d).";
     let demo = "The data is a synthetic language: it shows that the pipeline works, not what real models do.";
     let fixed = [
-        "Intervals and p-values are about other segments of the same kind as those of the test set. They say nothing of other \
-         data, of another training run with another seed, or of other models.",
-        "A head that can go alone need not be one that can go with others: the curves of masked heads say how many can go at once.",
-        "The oracle's order is made on the very split that is scored, so its curve is optimistic.",
-        "The interval of a share of heads is that of the score at each step by itself, not of the whole curve.",
-        "A significant change may be small, and one that is not significant large: a small test set sees little. Verdicts read \
-         the interval.",
+        "Intervals and p-values apply to other segments of the same kind as the test set, not to other data, another run with \
+         another seed, or other models.",
+        "A head that is dispensable alone need not be dispensable together with others: pruning curves show how many can be \
+         masked at once.",
+        "The oracle ranks heads on the split that is scored, so its curve is optimistic.",
+        "The interval of a share of heads comes from the score at each step separately, not from the whole curve.",
+        "A significant change may be small, and on a small test set a large change may not be significant. Verdicts use the interval.",
     ];
     let of_kind = [(gathered.subject.kind.is_demo, demo), (gathered.is_language, nats)];
     of_kind.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text).chain(fixed).collect()
@@ -87,12 +87,12 @@ pub fn index(all: &[Gathered]) -> Value {
         let about = gathered.described.description.as_deref().unwrap_or_default();
         Row::new(gathered.title(), [about.into()].into_iter().chain(gathered.key_numbers.clone()))
     };
-    let title = "What was found on each subject; its name leads to its report";
-    let table = Table::new("Subjects", "subjects", title)
-        .columns(["Subject", ""], ["what it is"].into_iter().chain(claim::KEY_NUMBERS))
+    let title = "Findings for each setup; its name links to its report";
+    let table = Table::new("Setups", "subjects", title)
+        .columns(["Setup", ""], ["description"].into_iter().chain(claim::KEY_NUMBERS))
         .rows(all.iter().map(row))
-        .note("needed: of heads masked one at a time the whole 95% interval of the loss is above the margin; dispensable: it is below")
-        .note("the share is masked by importance, with a loss within the margin");
+        .note("needed: heads, masked one at a time, whose whole 95% interval of the loss is above the margin; dispensable: below it")
+        .note("share of heads: masked by importance with a loss within the margin");
     let names: Vec<_> = all.iter().map(|gathered| &gathered.subject.name).collect();
     let broken = all.iter().filter(|gathered| !gathered.faults.is_empty());
     let broken: BTreeSet<_> = broken.map(Gathered::title).collect();

@@ -110,7 +110,7 @@ pub fn table(
     let split = &identity.split;
     // windows are parts of texts, and the checksum covers the whole split
     let is_of_windows = file.is_some_and(ResultFile::is_of_windows);
-    ensure!(!is_of_windows, "the texts of `{split}` are not shown: segments are windows of them");
+    ensure!(!is_of_windows, "the texts of `{split}` are not shown: segments are windows of these texts");
     ensure!(
         identity.limit.is_none(),
         "the texts of `{split}` are not shown: only a part of them was measured"
@@ -124,7 +124,7 @@ pub fn table(
         subject.segments.values().flatten().map(|change| change.segment).collect();
     let named = segments.into_iter().filter_map(|place| Some((place, texts.get(place.checked_sub(1)?)?)));
     let row = |(place, text): (usize, &String)| Row::new(place, [text.as_str()]);
-    let whose = if subject.kind.is_demo { "a synthetic language" } else { "the subject's own files" };
+    let whose = if subject.kind.is_demo { "a synthetic language" } else { "the setup's own files" };
     let title = format!("The segments of {split} that change most with a head masked; {whose}");
     let table = Table::new("Texts", "texts", title).columns(["Segment", ""], ["text"]);
     Ok(Some(table.rows(named.map(row))))
@@ -140,7 +140,7 @@ fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> R
         (None, None) => None,
     };
     let Some(found) = found else { return Ok(None) };
-    ensure!(found.sha256() == sha256, "they are not those that were measured: their checksum is another one");
+    ensure!(found.sha256() == sha256, "they are not the texts that were measured: the checksum differs");
     Ok(Some(found.texts()))
 }
 
@@ -158,7 +158,7 @@ fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Spli
         Task::Classification => {
             let file: classification::SplitFile = split.try_into()?;
             let read = file.read(folder, format.as_ref(), (false, &mut bad));
-            let mut examples = read.context("its file has no format")??;
+            let mut examples = read.context("the split's file has no format")??;
             examples.iter_mut().for_each(|example| example.rename(&rename));
             if scheme == Some(Scheme::Iob1) {
                 let convert = |example| Scheme::Iob1.apply(example).map_err(anyhow::Error::msg);
@@ -181,7 +181,7 @@ fn synthetic(task: Task, grammar: toml::Value, split: &str) -> Result<Split> {
         }
         Task::LanguageModelling => grammar.try_into::<language::Grammar>()?.read(split).map(Split::Texts),
     };
-    found.context("the grammar does not make them")
+    found.context("the grammar does not generate this split")
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
         let sha256 = "9b3f4168085f86e3cc597c98aacec642c242b00f3d347d5bd0f560dcb10e7320";
         assert_eq!(texts(DEMO, None, "test", sha256).unwrap().unwrap().len(), 400);
         let fault = texts(DEMO, None, "shifted", sha256).unwrap_err().to_string();
-        assert!(fault.contains("not those that were measured"), "another split has other texts: {fault}");
+        assert!(fault.contains("not the texts that were measured"), "another split has other texts: {fault}");
         let no_splits = "task = \"classification\"\n[data]\nsplits = {}";
         assert!(texts(no_splits, Some(Path::new("data")), "test", sha256).unwrap().is_none());
     }

@@ -19,7 +19,7 @@ use words::{count, range, typeset};
 
 /// Request of a command.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct Request<'a> {
     /// Criterion of significance.
     pub criterion: Criterion,
     /// Folders of results and of setup files.
@@ -34,7 +34,7 @@ pub struct Asked<'a> {
     pub is_all: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
     /// Returns the request for all artefacts of a setup.
     pub fn everything(criterion: Criterion, folders: &'a Folders) -> Self {
         let attention = Selection::Paper;
@@ -127,7 +127,7 @@ pub(crate) fn margin(sweep: &Ablations, judge: Judge) -> f64 {
 
 /// Returns an axis for changes of the score.
 pub(crate) fn changes(metric: Metric, (low, high): (f64, f64)) -> Axis {
-    Axis::around(format!("change of {}", metric.label()), low, high)
+    Axis::around(format!("change in {}", metric.label()), low, high)
 }
 
 /// Returns the mark for an attention type.
@@ -174,7 +174,7 @@ pub(crate) fn of_draws(fewest: usize) -> Option<String> {
     let (all, enough) = (count(fewest, "draw"), Draws::ENOUGH);
     let means = format!("random: the mean of {all}, with the range");
     let few =
-        format!("random: {all}, too few to call a choice better or worse than random, which takes {enough}");
+        format!("random: {all}, too few to call a choice better or worse than random, which needs {enough}");
     (fewest > 0).then_some(if fewest < enough { few } else { means })
 }
 

@@ -75,7 +75,7 @@ impl Row for DynamicsRow {
             return falls(before.masked, self.masked);
         }
         let epoch = self.epoch.filter(|&epoch| before.epoch.is_some_and(|before| epoch <= before))?;
-        Some(("epoch", epoch as f64, "more than that of the checkpoint before"))
+        Some(("epoch", epoch as f64, "above the epoch of the previous checkpoint"))
     }
 }
 

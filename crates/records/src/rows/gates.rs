@@ -165,7 +165,7 @@ impl Row for GateRow {
                 Some(format!("`kept_heads` has {} heads, but {} are kept", heads.len(), self.kept))
             }
             Ok(_) if by_type != self.kept => {
-                Some(format!("by attention type {by_type} heads are kept, but `kept` is {}", self.kept))
+                Some(format!("attention types keep {by_type} heads in total, but `kept` is {}", self.kept))
             }
             Ok(_) => None,
         }

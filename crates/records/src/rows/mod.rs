@@ -95,7 +95,7 @@ pub trait Row: Serialize + DeserializeOwned + PartialEq {
 
 /// Returns a fault if the second of two steps of a curve masks fewer heads.
 pub(crate) fn falls(before: usize, masked: usize) -> Option<(&'static str, f64, &'static str)> {
-    (masked < before).then_some(("masked", masked as f64, "no less than in the step before"))
+    (masked < before).then_some(("masked", masked as f64, "at least the number of the previous step"))
 }
 
 /// Returns the fault of a list of masked heads that should have this many heads.

@@ -35,7 +35,7 @@ impl RelevanceRow {
     /// Returns a caveat if more than 1% of the relevance is lost or added. Above 100% no share is given: results by the paper's rule, as in
     /// earlier versions, divide by sums near 0.
     pub fn doubt(lost: f64) -> Option<String> {
-        let share = if lost > 1.0 { "more than all".to_owned() } else { format!("{:.1}%", 100.0 * lost) };
+        let share = if lost > 1.0 { "more than 100%".to_owned() } else { format!("{:.1}%", 100.0 * lost) };
         (lost > 0.01)
             .then(|| format!("{share} of the relevance is lost or added between logits and embeddings"))
     }
@@ -78,6 +78,6 @@ mod tests {
     fn only_relevance_that_is_lost_is_doubted() {
         assert_eq!([0.0, 0.01].map(RelevanceRow::doubt), [None, None]);
         assert!(RelevanceRow::doubt(0.238).unwrap().starts_with("23.8% of"));
-        assert!(RelevanceRow::doubt(3.6e11).unwrap().starts_with("more than all of"));
+        assert!(RelevanceRow::doubt(3.6e11).unwrap().starts_with("more than 100% of"));
     }
 }

@@ -29,7 +29,7 @@ fn a_member_may_be_as_long_as_what_is_left() {
                 assert!(is_read, "{text}");
                 assert_eq!(found, Some((text.as_bytes().to_vec(), bytes.len())));
             }
-            Err(fault) => assert!(!is_read && fault.contains("it holds more than"), "{text}: {fault}"),
+            Err(fault) => assert!(!is_read && fault.contains("contains more than"), "{text}: {fault}"),
         }
     }
 }
@@ -48,7 +48,7 @@ fn only_what_differs_from_the_base_is_stored() {
     assert_eq!(variant.cells(Some(&of_base)), Ok(cells(&[1, 1, 1])));
     let other = cells(&[0, 0, 0]);
     assert!(variant.cells(Some(&other)).unwrap_err().contains("do not add up"));
-    assert!(variant.cells(None).unwrap_err().contains("does not reach segment 2"));
+    assert!(variant.cells(None).unwrap_err().contains("skips segments before segment 2"));
 }
 
 /// Torn after every byte.
@@ -79,10 +79,10 @@ fn other_files_are_refused() {
     let (text, mut blocks) = ("row,segment,gold,predicted\nbase,0,2,1\n,,1,1\n,3,1,0\n", Blocks::default());
     parse(text, &mut blocks).unwrap();
     let fault = blocks.get("base").unwrap().cells(None).unwrap_err();
-    assert_eq!(fault, "`base` does not reach segment 3");
+    assert_eq!(fault, "`base` skips segments before segment 3");
     let refusal = |bytes: &[u8]| Blocks::of(Path::new("a.gz"), bytes).unwrap_err().to_string();
     for (lines, fault) in [
-        ("base", "`base` is not a line of it"),
+        ("base", "`base` is not a valid line"),
         ("base,0,1e999", "lacks a number"),
         ("base,0,1,2", "lacks a number"),
         ("base,0,9\nbase,1,99999999999", "lacks a number"),
@@ -100,10 +100,10 @@ fn other_files_are_refused() {
     }
     let whole = compressed("row,segment,gold\nbase,0,9\nbase,1,9\n");
     for (bytes, fault) in [
-        (compressed("day,note\n"), "it begins with `day,note`, not with `row,segment,`"),
-        (compressed("row,segment\n"), "it begins with `row,segment`, not with `row,segment,`"),
+        (compressed("day,note\n"), "it begins with `day,note`: expected `row,segment,`"),
+        (compressed("row,segment\n"), "it begins with `row,segment`: expected `row,segment,`"),
         (b"plain text".to_vec(), "it is not compressed with gzip"),
-        ([&whole, &b"plain text"[..]].concat(), "what follows its last gzip member is not gzip"),
+        ([&whole, &b"plain text"[..]].concat(), "the data after its last gzip member is not gzip"),
         ([&whole, &whole[..1]].concat(), "its end is torn"),
         (whole[..9].to_vec(), "its end is torn"),
     ] {

@@ -432,7 +432,7 @@ fn files_that_are_no_results_are_never_touched() {
     let folder = path.with_file_name("folder.csv");
     fs::create_dir(&folder).unwrap();
     for other in [path.with_extension("json"), path.with_extension("partial.csv"), folder] {
-        assert!(refusal(&other, 1).contains("name ends in `.csv`, and not in `.partial.csv`"));
+        assert!(refusal(&other, 1).contains("name ends in `.csv` but not in `.partial.csv`"));
     }
 }
 

@@ -64,16 +64,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
 fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     let target = &args.target;
     if is_shard(target) {
-        bail!("`{}` is one shard: name the subject, or the result file that all become", target.display());
+        bail!("`{}` is a single shard: name the setup, or the result file of all shards", target.display());
     }
     if target.extension().is_some_and(|extension| extension == "csv") {
         return Ok(vec![target.clone()]);
     }
     let is_description = target.extension().is_some_and(|extension| extension == "toml");
     let subject = if is_description { target.file_stem().map(Path::new) } else { Some(target.as_path()) };
-    let folder = args.results.join(subject.context("a subject must have a name")?);
+    let folder = args.results.join(subject.context("a setup must have a name")?);
     if !folder.is_dir() {
-        bail!("there are no results in `{}`: --results names another folder", folder.display());
+        bail!("there are no results in `{}`: name another folder with --results", folder.display());
     }
     let is_meant = |path: &PathBuf| {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -82,7 +82,7 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     };
     let files: Vec<PathBuf> = shards_in(&folder)?.into_keys().filter(is_meant).collect();
     if files.is_empty() {
-        bail!("there are no shards to join in `{}`: runs with --shard make them", folder.display());
+        bail!("there are no shards to join in `{}`: runs with --shard create them", folder.display());
     }
     Ok(files)
 }

@@ -86,7 +86,7 @@ fn print(retested: &Retested) -> anyhow::Result<()> {
             }
         }
         Retested::NotMeasured { path } => {
-            words::say!("{}: there are no statistics of segments to test it from", path.display());
+            words::say!("{}: not tested, because it has no statistics of segments", path.display());
         }
     }
     Ok(())
@@ -94,16 +94,16 @@ fn print(retested: &Retested) -> anyhow::Result<()> {
 
 fn described(share: &Share) -> String {
     let percent = |masked: Option<usize>| match masked {
-        Some(masked) => format!("{:.1} %", 100.0 * masked as f64 / share.heads as f64),
+        Some(masked) => format!("{:.1}%", 100.0 * masked as f64 / share.heads as f64),
         None => "unknown".to_owned(),
     };
     let remark = if share.is_ordered_by_tested_segments {
-        " (optimistic: the order was made on the segments that are tested)"
+        " (optimistic: heads were ranked on the segments that are tested)"
     } else {
         ""
     };
     format!(
-        "{}: {} of heads dispensable, {} without a significant loss{remark}",
+        "{}: dispensable heads: {}; heads without a significant loss: {}{remark}",
         share.curve,
         percent(share.dispensable),
         percent(share.without_loss)
@@ -143,7 +143,7 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn listed(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let allowed = "name a result file, or a subject with a folder of results";
+    let allowed = "expected a result file, or a setup with a folder of results";
     let fault = || format!("cannot read `{}`: {allowed}", folder.display());
     let entries = std::fs::read_dir(folder).with_context(fault)?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;

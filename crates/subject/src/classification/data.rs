@@ -92,12 +92,12 @@ pub(super) fn answers(
             (true, Input::Words(words)) => of_words(example, words),
             (false, Input::Text(_) | Input::Pair(..) | Input::Image(_)) => of_text(example),
             (true, _) => Err(
-                "a text, but score.metric entity-f1 and token-accuracy are for words with tags: data.format \
-                 needs kind = \"conll\", or lists of words and of tags in \"jsonl\""
+                "found a text, but score.metric entity-f1 and token-accuracy are for words with tags: data.format \
+                 needs kind = \"conll\", or lists of words and tags in \"jsonl\""
                     .to_owned(),
             ),
             (false, Input::Words(_)) => {
-                Err("words with tags, but score.metric is for texts: it must be \"entity-f1\" or \
+                Err("found words with tags, but score.metric is for texts: expected \"entity-f1\" or \
                  \"token-accuracy\""
                     .to_owned())
             }

@@ -62,8 +62,8 @@ impl Texts {
         let unseen = first.iter().flatten().filter(|place| place.is_none()).count();
         if unseen > 0 {
             words::say!(
-                "split `{split}`: words not seen by the model: {unseen}, beyond {} tokens of a sentence or empty for the tokeniser; they \
-                 count as outside of entities, and as wrong for token accuracy",
+                "split `{split}`: words not seen by the model: {unseen} (after the first {} tokens of a sentence, or without tokens); they \
+                 count as outside entities, and as wrong for token accuracy",
                 tokenizer.max_length()
             );
         }

@@ -129,11 +129,11 @@ impl Task for Classification {
         {
             let label = &examples[0].label;
             return Err(Error::Invalid(format!(
-                "split `{split}`: all labels are `{label}`, and nothing correlates with what does not vary"
+                "split `{split}`: all labels are `{label}`, so the correlation is undefined"
             )));
         }
         if texts.lack_entities() {
-            let fault = "no tag marks an entity, and without entities there is no F1";
+            let fault = "no tag marks an entity, so F1 is undefined";
             return Err(Error::Invalid(format!("split `{split}`: {fault}")));
         }
         Ok(texts)
@@ -159,7 +159,7 @@ impl Task for Classification {
         let texts = encode(&self.reader, (examples, split), (&self.labels, self.of_tags()))?;
         if !texts.read.is_known_to(&self.reader) {
             words::say!(
-                "warning: the tokeniser knows no word of split `{split}`: it may not belong to the texts"
+                "warning: the tokenizer knows no word of split `{split}`: the model may not match these texts"
             );
         }
         Ok(texts)

@@ -18,19 +18,19 @@ pub(super) fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Met
         }
         (false, 1) => {
             return Err(Error::Invalid(format!(
-                "the model has one output, as regression and rankers have, and {name} is for classes: set score.metric = \
-                 \"pearson\", or \"spearman\""
+                "the model has one output, as for regression or ranking, but {name} is for classes: set score.metric = \
+                 \"pearson\" or \"spearman\""
             )));
         }
         (false, count) if score.is_of_two() && count != 2 => {
             let what = format!("score.metric {name} is for two classes");
-            return Err(Error::Invalid(format!("{what}, but there are {count}: {}", quoted(labels))));
+            return Err(Error::Invalid(format!("{what}, but the model has {count}: {}", quoted(labels))));
         }
         (false, _) => {}
     }
     let positive = score.positive.as_deref().unwrap_or_default(); // validated to be there for F1
     let place = labels.iter().position(|label| label == positive).filter(|_| name == MetricName::F1);
-    let fault = || Error::Invalid(format!("no class `{positive}`: there are {}", quoted(labels)));
+    let fault = || Error::Invalid(format!("no class `{positive}`: expected one of {}", quoted(labels)));
     Metric::of(name, place).ok_or_else(fault)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn labels(
         let (folder, metric) = (folder.display(), spec.score.metric);
         let wanted = match config.classified() {
             Classified::Tokens => "tags words: score.metric must be entity-f1 or token-accuracy",
-            _ => "does not tag words: its score.metric may be accuracy",
+            _ => "does not tag words: score.metric must be one for texts, such as accuracy",
         };
         return Err(Error::Invalid(format!("the model in `{folder}`, a {class}, {wanted}, not {metric}")));
     }
@@ -59,7 +59,7 @@ pub(super) fn labels(
         && let Some(label) = named.iter().chain(&known).find(is_no_tag)
     {
         return Err(Error::Invalid(format!(
-            "label `{label}` is empty or has white space in it: it is no tag"
+            "label `{label}` is empty or contains white space, so it cannot be a tag"
         )));
     }
     let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
@@ -68,7 +68,7 @@ pub(super) fn labels(
         _ if config.has_one_output() => Ok(known),
         (true, true) => Ok(known),
         (true, false) => Err(Error::Invalid(format!(
-            "the {} classes of the model in `{}` have no names: data.labels must give them, in its order",
+            "the {} classes of the model in `{}` have no names: data.labels must give them, in the order of its outputs",
             known.len(),
             folder.display()
         ))),
@@ -77,8 +77,8 @@ pub(super) fn labels(
         (false, _) => {
             let renamed = named.iter().zip(&known).map(|(label, name)| format!("\"{label}\" = \"{name}\""));
             Err(Error::Invalid(format!(
-                "data.labels are {}, but the model in `{}` knows {}: data.labels must name the model's classes, and data.rename what \
-                 the data call them, such as {{ {} }}",
+                "data.labels are {}, but the classes of the model in `{}` are {}: data.labels must list the model's classes, and data.rename can map \
+                 names in the data to them, such as {{ {} }}",
                 quoted(named),
                 folder.display(),
                 quoted(&known),

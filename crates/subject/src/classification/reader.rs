@@ -82,8 +82,8 @@ impl Reader {
         let Self::Texts(tokenizer) = self else { return Ok(()) };
         let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
         if found != expected {
-            let fault = format!("the tokeniser pads with token {found}, but the model with {expected}");
-            return Err(Error::at(folder, format!("{fault}: they do not belong together")));
+            let fault = format!("the tokenizer pads with token {found}, but the model with {expected}");
+            return Err(Error::at(folder, format!("{fault}: they do not match")));
         }
         let (length, positions) = (tokenizer.max_length(), model.config().longest_text());
         if length as i64 > positions {

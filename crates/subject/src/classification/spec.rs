@@ -167,7 +167,7 @@ impl Spec for ClassificationSpec {
         check(&[
             ("[model] needs [training]: it is trained from scratch", self.model.is_none() || trained),
             (
-                "[model] needs tokenizer.vocabulary: a tokeniser is trained with it",
+                "[model] needs tokenizer.vocabulary: a tokenizer is trained with it",
                 self.model.is_none() || of_images || self.tokenizer.vocabulary.is_some(),
             ),
             ("[tokenizer] is for texts, but the splits are images", !of_images || self.tokenizer.is_empty()),
@@ -180,7 +180,7 @@ impl Spec for ClassificationSpec {
                 of_images || self.model.as_ref().is_none_or(|model| model.image.is_none()),
             ),
             (
-                "tokenizer.vocabulary is for [model]: a checkpoint has its own tokeniser",
+                "tokenizer.vocabulary is for [model]: a checkpoint has its own tokenizer",
                 self.model.is_some() || self.tokenizer.vocabulary.is_none(),
             ),
             (
@@ -195,7 +195,7 @@ impl Spec for ClassificationSpec {
         if let Some(training) = &self.training {
             training.validate()?;
             let roles = [&data.train, &data.dev];
-            check_roles(&data.split_names(), roles, ", data.holdout takes one out of another")?;
+            check_roles(&data.split_names(), roles, ", or data.holdout takes it from another split")?;
         }
         match &self.model {
             Some(model) => {
@@ -298,7 +298,7 @@ impl ClassificationSpec {
                 !is_of_values || self.data.grammar.is_none(),
             ),
             (
-                "score.metric f1 needs score.positive, the class that it looks for",
+                "score.metric f1 needs score.positive, the positive class",
                 *metric != MetricName::F1 || positive.is_some(),
             ),
             ("score.positive is for score.metric f1", *metric == MetricName::F1 || positive.is_none()),
@@ -322,11 +322,8 @@ impl ClassificationData {
                 "data.splits are texts and images: all must be of one kind",
                 of_images == 0 || of_images == self.splits.len(),
             ),
-            ("data.labels holds an empty name", !self.labels.iter().any(String::is_empty)),
-            (
-                "[data.format] is missing: it says how the files are to be read",
-                !plain || self.format.is_some(),
-            ),
+            ("data.labels contains an empty name", !self.labels.iter().any(String::is_empty)),
+            ("[data.format] is missing: it sets how the files are read", !plain || self.format.is_some()),
         ])?;
         let own = self.splits.iter().filter_map(|(name, file)| match file {
             SplitFile::Plain(_) | SplitFile::Images(_) => None,

@@ -111,7 +111,7 @@ impl Trained for Classification {
                 tokenizer.check(&base.folder, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !machine.quiet {
                     words::say!(
-                        "newly initialised, since `{}` has none that fits: {}",
+                        "newly initialised, because `{}` has no matching tensors: {}",
                         base.name,
                         pretrained.new.join(", ")
                     );

@@ -5,7 +5,7 @@ use std::time::Duration;
 use core_masking::{HeadId, HeadSet};
 use training::{Progress, stop, workers};
 
-use super::plan::MOST_TOGETHER;
+use super::plan::MAX_TOGETHER;
 use crate::error::Error;
 
 /// Maximum number of head sets with heads in several layers that are evaluated together.
@@ -104,7 +104,7 @@ impl Layers {
     fn most_together(self) -> usize {
         match self {
             Self::None => 1,
-            Self::One(_) => MOST_TOGETHER,
+            Self::One(_) => MAX_TOGETHER,
             Self::From(_) => OF_SEVERAL,
         }
     }
@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn a_group_is_bounded() {
         let sizes = |names: &[&str]| {
-            let sets = vec![set(names); 2 * MOST_TOGETHER + 1];
+            let sets = vec![set(names); 2 * MAX_TOGETHER + 1];
             by_lowest_layer(&sets).iter().map(ExactSizeIterator::len).max().unwrap()
         };
-        assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (MOST_TOGETHER, OF_SEVERAL));
+        assert_eq!((sizes(&["self:2:1"]), sizes(&["self:2:1", "self:3:1"])), (MAX_TOGETHER, OF_SEVERAL));
     }
 }

@@ -1,6 +1,6 @@
 //! Batches of a split and the threads that compute them, within the machine's memory.
 //!
-//! If memory is short, batches are split down to [`LEAST_TOKENS`] first; then the number of threads is reduced. The minimum is one segment
+//! If memory is short, batches are split down to [`MIN_TOKENS`] first; then the number of threads is reduced. The minimum is one segment
 //! on one thread. The last digits of results depend on the batches.
 use corpus::batches::shortest_first;
 use tch::Device;
@@ -10,12 +10,12 @@ use super::memory::Need;
 
 /// Maximum number of head sets that are evaluated together. More sets would share more work, but results are written only when all sets of
 /// a group are finished.
-pub(crate) const MOST_TOGETHER: usize = 16;
+pub(crate) const MAX_TOGETHER: usize = 16;
 
-/// Memory per thread allows batches of at least this many tokens, padding included, or of [`LEAST_ROWS`] segments if these have fewer
+/// Memory per thread allows batches of at least this many tokens, padding included, or of [`MIN_ROWS`] segments if these have fewer
 /// tokens: matrix products of smaller batches are slow.
-const LEAST_TOKENS: usize = 512;
-const LEAST_ROWS: usize = 16;
+const MIN_TOKENS: usize = 512;
+const MIN_ROWS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -58,7 +58,7 @@ impl Plan {
         let sets_per_batch = match machine.device {
             Device::Cpu => 1, // one head set fills the CPU caches
             // A power of two, so that small changes in memory do not change the plan.
-            _ => 1 << batches.iter().map(sets).min().unwrap_or(1).clamp(1, MOST_TOGETHER).ilog2(),
+            _ => 1 << batches.iter().map(sets).min().unwrap_or(1).clamp(1, MAX_TOGETHER).ilog2(),
         };
         let tokens = batches.iter().map(padded).collect();
         Self { batches, workers: workers as usize, sets_per_batch, keeps_prefixes, tokens }
@@ -74,7 +74,7 @@ impl Need<'_> {
 
     /// Returns the bytes of the smallest batch that `rows` segments are split into before the number of threads is reduced.
     fn least(&self, rows: usize, tokens: usize) -> u64 {
-        let rows = rows.min(LEAST_ROWS).min(LEAST_TOKENS / tokens.max(1)).max(1);
+        let rows = rows.min(MIN_ROWS).min(MIN_TOKENS / tokens.max(1)).max(1);
         self.thread_bytes + rows as u64 * (self.segment)(tokens)
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn a_gpu_computes_several_sets_at_once() {
         let sets = |memory| plan(memory, Device::Cuda(0)).sets_per_batch;
         assert_eq!((sets(1_622_000), sets(3_221_999), sets(3_222_000)), (1, 1, 2));
-        assert_eq!(sets(100_000_000), MOST_TOGETHER);
+        assert_eq!(sets(100_000_000), MAX_TOGETHER);
     }
 
     proptest! {

@@ -20,7 +20,7 @@ const NO_LABELS: [&str; 2] = ["-", "-1"];
 const OF_CLASSES: (&str, &str) = ("accuracy", "f1 and matthews are alternatives");
 
 /// Maximum number of distinct values in a class column that has no known name.
-const MOST_CLASSES: usize = 200;
+const MAX_CLASSES: usize = 200;
 
 /// Writes the setup of a classifier; returns the classes if their order was assumed.
 pub(super) fn describe(
@@ -35,7 +35,7 @@ pub(super) fn describe(
     }
     let mut table = read(one(splits.test())?, known)?;
     if is_unlabelled(&table, classes, known) && splits.files.contains_key("dev") {
-        splits.dev_becomes_test("the test set has no classes: results are of the development set");
+        splits.dev_becomes_test("the test set has no classes: results are for the development set");
         table = read(one(splits.test())?, known)?;
     }
     let file = one(splits.test())?;
@@ -126,7 +126,7 @@ pub(super) fn finish(
 
 /// Returns the only file of a split.
 pub(super) fn one(files: &[DataFile]) -> Result<&DataFile, Error> {
-    let [file] = files else { return Err(several(files, "name each by --test, --train or --dev")) };
+    let [file] = files else { return Err(several(files, "name each with --test, --train or --dev")) };
     Ok(file)
 }
 
@@ -163,7 +163,7 @@ fn fine_tuning(toml: &mut TomlText, splits: &Splits) -> Result<(), Error> {
         if !splits.files.contains_key(split) {
             return Err(ask(
                 format!("--fine-tune needs a {split} set"),
-                &format!("name it by --{split} FILE"),
+                &format!("name it with --{split} FILE"),
             ));
         }
     }
@@ -231,7 +231,7 @@ impl<'a> Columns<'a> {
             return Ok((roles::told(table, file, text)?, pair, Because::Told));
         }
         if known.pair.is_some() {
-            return Err(ask("--pair names the second text", "name the first by --text COLUMN"));
+            return Err(ask("--pair names the second text", "name the first with --text COLUMN"));
         }
         if let Some([text, pair]) = roles::pair_by_name(table, roles::PAIRS) {
             return Ok((text, Some(pair), header()));
@@ -247,7 +247,7 @@ impl<'a> Columns<'a> {
             }
             _ => {
                 let what = "it is not clear which is the text";
-                Err(roles::which(table, file, what, "--text COLUMN names it, --pair a second one"))
+                Err(roles::which(table, file, what, "--text COLUMN names it, --pair COLUMN a second one"))
             }
         }
     }
@@ -281,12 +281,12 @@ fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
                 Classes::Numbered(count) => values().count() == *count && column.words() < 4.0,
                 Classes::Value => values().all(|value| value.parse::<f64>().is_ok()),
                 Classes::OfData => {
-                    values().count() <= MOST_CLASSES && values().count() * 2 <= column.cells.len()
+                    values().count() <= MAX_CLASSES && values().count() * 2 <= column.cells.len()
                 }
             }
     };
     let named = || roles::LABELS.iter().filter_map(|name| roles::named(table, name));
-    let is_short = |column: &&TableColumn| column.values().len() <= MOST_CLASSES;
+    let is_short = |column: &&TableColumn| column.values().len() <= MAX_CLASSES;
     let by_content = || table.columns.iter().rev().find(fits);
     named().find(fits).or_else(|| named().find(is_short)).or_else(by_content).or_else(|| named().next())
 }
@@ -391,7 +391,7 @@ impl Order {
                 found(values.iter().map(|value| (*value).to_owned()).collect(), "the classes of the data")
             }
             _ => {
-                let why = "alphabetical order, since config.json names other classes, or none";
+                let why = "alphabetical order, since config.json names no classes or different ones";
                 assumed(values.iter().map(|value| (*value).to_owned()).collect(), why.to_owned())
             }
         }))

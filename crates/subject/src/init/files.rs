@@ -90,20 +90,20 @@ impl Splits {
             return Ok(self);
         }
         if self.files.contains_key("dev") {
-            self.dev_becomes_test("there is no test set: results are of the development set");
+            self.dev_becomes_test("there is no test set: results are for the development set");
             return Ok(self);
         }
         if others.is_empty() {
             let found: Vec<String> =
                 self.files.into_values().flatten().map(|file| file.path.display().to_string()).collect();
             let what = match found.is_empty() {
-                true => "no test set is named".to_owned(),
+                true => "no test set is given".to_owned(),
                 false => format!("there is no test set among {}", quoted(&found)),
             };
-            return Err(ask(what, "name it by --test FILE"));
+            return Err(ask(what, "name it with --test FILE"));
         }
         if others.len() > 1 || !self.files.is_empty() {
-            self.assumed_test = Some("files whose names tell no split are the test set".to_owned());
+            self.assumed_test = Some("files whose names indicate no split are the test set".to_owned());
         }
         self.files.insert("test", others);
         Ok(self)
@@ -147,9 +147,7 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     let in_data = machine.data.join(path);
     let Some(path) = [path, &in_data].into_iter().find(|path| path.exists()) else {
         let (path, data) = (path.display(), machine.data.display());
-        return Err(Error::Invalid(format!(
-            "no data in `{path}`: there is no such file, here or in `{data}`"
-        )));
+        return Err(Error::Invalid(format!("no data in `{path}`: no such file here or in `{data}`")));
     };
     let mut paths = vec![path.to_owned()];
     if path.is_dir() {
@@ -221,8 +219,8 @@ mod tests {
         );
         assert_eq!(
             splits(&["train"], &[]),
-            Err("there is no test set among `train`: name it by --test FILE".to_owned())
+            Err("there is no test set among `train`: name it with --test FILE".to_owned())
         );
-        assert_eq!(splits(&[], &[]), Err("no test set is named: name it by --test FILE".to_owned()));
+        assert_eq!(splits(&[], &[]), Err("no test set is given: name it with --test FILE".to_owned()));
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn describe(
         ["max_position_embeddings", "n_positions"].iter().find_map(|key| model.entry(key).as_u64());
     if let Some(positions) = positions.filter(|&positions| positions > LONGEST_WINDOW) {
         toml.section("windows");
-        let why = format!("longer documents are cut into windows; the model has {positions} positions");
+        let why = format!("longer documents are split into windows; the model has {positions} positions");
         toml.entry("length", LONGEST_WINDOW as i64, Because::Assumed(why));
     }
     if !splits.has_train() {
@@ -43,7 +43,7 @@ pub(super) fn describe(
         if kinds.windows(2).any(|pair| pair[0] != pair[1]) {
             let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
             let what = format!("{} are files of several kinds for one split", crate::error::quoted(&names));
-            return Err(ask(what, &format!("name those of one kind by --{split}")));
+            return Err(ask(what, &format!("name files of one kind with --{split}")));
         }
         let (key, format, because) = format(&files[0], known)?;
         toml.raw(key, &format, because);

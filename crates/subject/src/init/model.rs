@@ -117,7 +117,7 @@ impl InitialModel {
             .find(|own| class.ends_with(own.suffix()));
         if fine_tune && (classified.is_some() || class.ends_with("ForCausalLM")) {
             let fault =
-                "is taken as it is: leave out --fine-tune, which is for models without a classification head";
+                "is used unchanged: leave out --fine-tune, which is for models without a classification head";
             return Err(Error::Invalid(format!("`{}`, a {class}, {fault}", self.folder.display())));
         }
         if let Some(classified) = classified {

@@ -78,7 +78,7 @@ pub(super) fn told<'a>(table: &'a Table, file: &Path, name: &str) -> Result<&'a 
         let known: Vec<String> = table.columns.iter().map(TableColumn::name).collect();
         let meant = words::did_you_mean(name, known.iter().map(String::as_str));
         Error::Invalid(format!(
-            "`{}` has no column `{name}`: there are {}{meant}",
+            "`{}` has no column `{name}`: its columns are {}{meant}",
             file.display(),
             known.join(", ")
         ))
@@ -109,7 +109,7 @@ pub(super) fn which(table: &Table, file: &Path, what: &str, option: &str) -> Err
 fn columns(known: &[String]) -> String {
     match known {
         [one] if one.contains(';') => {
-            format!("one column, `{one}`, since semicolons separate no columns here")
+            format!("one column, `{one}`, since semicolons do not separate columns here")
         }
         [one] => format!("one column, `{one}`"),
         several => format!("the columns {}", several.join(", ")),

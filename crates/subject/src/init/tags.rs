@@ -55,7 +55,7 @@ pub(super) fn describe(
     let are_entities = labels.iter().all(|label| label == "O" || entities::parse(label).is_some());
     let is_iob1 = examples.iter_mut().any(|example| Scheme::Iob2.apply(example).is_err());
     if are_entities && is_iob1 {
-        let why = "I- tags begin entities, which becomes B-".to_owned();
+        let why = "entities begin with I- tags, which become B-".to_owned();
         toml.entry("scheme", "iob1", Because::Assumed(why));
     }
     let metrics = ["entity-f1", "token-accuracy"];
@@ -90,7 +90,7 @@ fn format(path: &Path, known: &Known, labels: &[String]) -> Result<(Format, Beca
     match (words.parse(), tags.parse()) {
         (Ok(words), Ok(tags)) => Ok((columns(words, tags), Because::Told)),
         _ => {
-            Err(ask("columns of words and tags have numbers", "--text and --label give them, counted from 1"))
+            Err(ask("columns of words and tags are numbers", "--text and --label give them, counted from 1"))
         }
     }
 }
@@ -138,7 +138,7 @@ fn of_columns(path: &Path, text: &str, labels: &[String]) -> Result<(Format, Bec
         None => {
             let what =
                 format!("`{}` has one column, but a word and a tag are needed in each line", path.display());
-            return Err(ask(what, "name another file by --test FILE"));
+            return Err(ask(what, "name another file with --test FILE"));
         }
     };
     Ok((columns(words, tags), because))

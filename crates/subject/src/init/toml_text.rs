@@ -29,7 +29,7 @@ impl TomlText {
     /// Writes the first line, which names the command.
     pub(super) fn new(command: &str) -> Self {
         let intro = format!(
-            "# Written by `{command}`. Comments say what was found in files, and what was assumed: check that."
+            "# Written by `{command}`. Comments state what was found in files and what was assumed: check the assumptions."
         );
         Self { lines: vec![intro], assumed: Vec::new() }
     }

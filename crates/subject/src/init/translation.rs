@@ -125,7 +125,7 @@ fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
             Some(kind) => of_table(file, &known.table(&file.path, kind)?, known),
             None => Err(ask(
                 format!("`{}` is one side of line-parallel files", file.path.display()),
-                "name the other as well, source first",
+                "name the other file as well, source first",
             )),
         },
         [first, second] => {
@@ -144,7 +144,7 @@ fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
             let because = match known.source.is_some() || known.target.is_some() {
                 true => Because::Told,
                 false => Because::Assumed(
-                    "the first file is the source; --source ENDING says otherwise".to_owned(),
+                    "the first file is the source; --source ENDING overrides this".to_owned(),
                 ),
             };
             let [source, target] = sides.map(|file| path(&file.shown));
@@ -159,7 +159,7 @@ fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
                 words: [words(sides[0])?, words(sides[1])?],
             })
         }
-        _ => Err(several(files, "name a table, or source and target, by --test")),
+        _ => Err(several(files, "name a table, or source and target, with --test")),
     }
 }
 
@@ -184,16 +184,16 @@ fn of_table(file: &DataFile, table: &Table, known: &Known) -> Result<Sides, Erro
             (None, Some(pair)) => (
                 pair,
                 Because::Assumed(
-                    "the first language is the source; --source, --target say otherwise".to_owned(),
+                    "the first language is the source; --source and --target override this".to_owned(),
                 ),
             ),
             (None, None) => match roles::texts(table, &[])[..] {
                 [source, target] => {
-                    let why = "the first column of texts is the source; --source, --target say otherwise";
+                    let why = "the first column of texts is the source; --source and --target override this";
                     ([source, target], Because::Assumed(why.to_owned()))
                 }
                 _ => {
-                    let what = "it is not clear which are source and target";
+                    let what = "it is not clear which columns are source and target";
                     return Err(roles::which(
                         table,
                         &file.path,
@@ -203,7 +203,7 @@ fn of_table(file: &DataFile, table: &Table, known: &Known) -> Result<Sides, Erro
                 }
             },
         },
-        _ => return Err(ask("--source and --target need each other", "name both columns")),
+        _ => return Err(ask("--source and --target must be given together", "name both columns")),
     };
     let rows = match (table.kind, table.has_header) {
         (RowKind::Tsv, false) => String::new(),
@@ -251,7 +251,7 @@ fn prefix(
         (None, several) => {
             let what =
                 format!("{known_by} such as {}", crate::error::quoted(&several[..several.len().min(4)]));
-            Err(ask(what, "--prefix TEXT gives the one of your data, --prefix '' none"))
+            Err(ask(what, "set one with --prefix TEXT, or none with --prefix ''"))
         }
     }
 }

@@ -345,7 +345,7 @@ impl Task for LanguageModelling {
         let mut prompt: Vec<u32> = self.tokenizer.begin().into_iter().collect();
         prompt.extend(self.tokenizer.encode(text)?);
         if prompt.is_empty() {
-            let fault = "an empty text cannot be continued: this model has no symbol that texts begin with";
+            let fault = "an empty text cannot be continued: this model has no BOS token";
             return Err(Error::Invalid(fault.to_owned()));
         }
         let made = model.continue_greedily(&[&prompt], tokens, Stop::AtEnd, gates)?;

@@ -79,12 +79,12 @@ impl Windowing {
         }
         let stride = spec.stride.unwrap_or(length);
         if stride > length {
-            let allowed = "the stride must be at most that";
+            let allowed = "the stride must be at most the length";
             let fault = format!("windows.stride is {stride}, but windows have {length} tokens");
             return Err(Error::Invalid(format!("{fault}: {allowed}")));
         }
         if spec.begin && begin.is_none() {
-            words::warn("windows.begin changes nothing: the tokeniser has no symbol that texts begin with");
+            words::warn("windows.begin has no effect: the tokenizer has no BOS token");
         }
         let begin = begin.filter(|_| spec.begin);
         Ok(Self { length, stride, end: spec.end, begin, segments: spec.segments })
@@ -137,7 +137,7 @@ impl Rows {
         }
         rows.segments = SegmentsOf::Documents { words: counts };
         if rows.rows.is_empty() {
-            let allowed = "documents need two, or a symbol that they begin with";
+            let allowed = "documents need two tokens, or one and a BOS token";
             return Err(Error::Invalid(format!("split `{split}` has no token to predict: {allowed}")));
         }
         Ok(rows)
@@ -224,7 +224,7 @@ impl Rows {
                 tokens.extend(tokenizer.encode(&format!("{}{}", part.context, part.continuation))?);
                 let count = tokens.len() - start;
                 if count < 2 {
-                    let fault = "a choice has no token that something comes before";
+                    let fault = "a choice needs two tokens, or one and a BOS token";
                     let question = segment + 1;
                     return Err(Error::Invalid(format!("split `{split}`, question {question}: {fault}")));
                 }

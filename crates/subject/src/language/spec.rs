@@ -116,7 +116,7 @@ impl Spec for LanguageSpec {
         training.validate()?;
         check(&[
             (
-                "tokenizer.vocabulary is for bytes, and they need it",
+                "tokenizer.vocabulary must be set for tokenizer.kind = \"bytes\", and only for it",
                 tokenizer.vocabulary.is_some() == (tokenizer.kind == TokenKind::Bytes),
             ),
             (
@@ -127,7 +127,7 @@ impl Spec for LanguageSpec {
         let roles = [&self.data.train, &self.data.dev];
         check_roles(&self.data.split_names(), roles, "")?;
         if let Some(split) = roles.into_iter().find(|split| self.data.is_of_questions(split)) {
-            return Err(format!("[training] needs documents, but split `{split}` is of questions"));
+            return Err(format!("[training] needs documents, but split `{split}` contains questions"));
         }
         model.validate()
     }

@@ -110,5 +110,5 @@ impl Trained for LanguageModelling {
 
 fn no_documents(split: &str) -> Error {
     let allowed = "a language model is trained on documents";
-    Error::Invalid(format!("split `{split}` holds questions, but {allowed}"))
+    Error::Invalid(format!("split `{split}` contains questions, but {allowed}"))
 }

@@ -1,6 +1,6 @@
 //! Memory estimate for translators.
 use core_masking::language_model::LOGITS_AT_ONCE;
-use core_masking::loss::MOST_LOGITS;
+use core_masking::loss::MAX_LOGITS;
 use core_masking::{BeamSearch, TranslatorConfig};
 
 use crate::evaluation::{Layers, Need, Purpose};
@@ -35,8 +35,8 @@ pub(crate) fn need<'a>(
     let vocabulary = config.target_vocabulary();
     // The logits of a batch, their exponentials and derivatives: all at once, or for a part of the tokens.
     let logits = match vocabulary * MEASURED_TOKENS as i64 {
-        all if all <= MOST_LOGITS => all,
-        _ => MOST_LOGITS.max(LOGITS_AT_ONCE.max(vocabulary)),
+        all if all <= MAX_LOGITS => all,
+        _ => MAX_LOGITS.max(LOGITS_AT_ONCE.max(vocabulary)),
     };
     let stacks = stacks(config);
     let segment = move |tokens: usize| {

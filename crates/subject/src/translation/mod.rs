@@ -90,7 +90,7 @@ impl Translation {
             let some = quoted(&self.openings[..self.openings.len().min(4)]);
             words::warn(&format!(
                 "no source of split `{split}` begins with a prefix that the model knows: {} such as {some}; data.source_prefix \
-                 puts a text before each, and \"\" says that there is none",
+                 adds a text before each, and \"\" adds none",
                 self.known_by
             ));
         }
@@ -105,7 +105,7 @@ impl Translation {
                 if scripts == [Script::Han] { BleuTokenizer::Chinese } else { BleuTokenizer::Characters };
             let names: Vec<_> = scripts.iter().map(ToString::to_string).collect();
             words::warn(&format!(
-                "split `{split}`: most letters of the references are {}, written without spaces, and BLEU's tokenizer `{}` makes \
+                "split `{split}`: most letters of the references are {}, written without spaces, so BLEU's tokenizer `{}` makes \
                  one word of many: score.tokenize = \"{}\" separates them, and score.metric = \"chrf\" needs no words",
                 names.join(" and "),
                 tokenize.name(),
@@ -120,7 +120,7 @@ impl Translation {
         if !signs.is_empty() {
             words::warn(&format!(
                 "split `{split}`: the references are not plain text: {}; the score compares them \
-                 as they are with what the model writes, so join subwords, unescape and detokenize them first",
+                 as they are with the output of the model, so join subwords, unescape and detokenize them first",
                 signs.join(", ")
             ));
         }

@@ -83,7 +83,7 @@ pub(super) fn check(
 
 /// Returns the error for a model in `folder` whose architecture or vocabulary differs from the setup `name`.
 pub(super) fn other_model(folder: &Path, name: &str) -> Error {
-    let fault = format!("is not the one that subject `{name}` describes");
+    let fault = format!("is not the one that setup `{name}` describes");
     let folder = folder.display();
     Error::Invalid(format!("the model in `{folder}` {fault}: its config.json or tokenizer.json differs"))
 }

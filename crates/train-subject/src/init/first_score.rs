@@ -142,7 +142,7 @@ impl FirstScore {
                 let recall = mean_recall(outcomes)?;
                 (recall <= 0.0).then(|| {
                     "the model is no better than the same answer to every text: is data.labels in the order of the model's \
-                     outputs, is the text in the right column, and the second text, if there are two?"
+                     outputs, and are the text and any second text in the right columns?"
                         .to_owned()
                 })
             }
@@ -165,7 +165,7 @@ impl FirstScore {
             }),
             Segments::Bleu(_) | Segments::Texts(..) => (score < NO_SCORE).then(|| {
                 "the output has nothing in common with the references: are source and target exchanged, or does the model \
-                 need another data.source_prefix, or codes of languages?"
+                 need another data.source_prefix, or language codes?"
                     .to_owned()
             }),
             _ => (score <= 0.0).then(|| {

@@ -12,15 +12,15 @@ AUTO = "transformers.models.auto.modeling_auto"
 def results(folder):
     """The results in a folder such as `results/my-model`: a table for each experiment, by its name, such as `ablate-one`.
 
-    A table is a pandas frame, or a list of dicts where there is no pandas; `headcount.columns` explains what it has. It is read
-    when it is asked for; what cannot be read raises ResultError.
+    A table is a pandas frame, or a list of dicts if pandas is not installed; `headcount.columns` explains its columns. It is read
+    on access; results that cannot be read raise ResultError.
     """
     from .tables import Results
     return Results(folder)
 
 
 def segments(path):
-    """What was measured of each segment of a result file, such as `results/my-model/ablate-one.csv`, as a table."""
+    """The statistics of each segment of a result file, such as `results/my-model/ablate-one.csv`, as a table."""
     from .tables import read_segments
     return read_segments(path)
 

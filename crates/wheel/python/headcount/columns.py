@@ -1,10 +1,10 @@
-"""Result files as tables: a pandas frame, or a list of dicts where there is no pandas.
+"""Result files as tables: a pandas frame, or a list of dicts if pandas is not installed.
 
 The columns are those of the CSV file, which `results/FILES.md` explains, and
 - `name`: the head, such as `self:2:4`, counted from 1;
-- `loss`, `loss_low`, `loss_high`: what masking costs, with its 95 % interval, in the unit of `metric`; above 0 it hurts;
-- `margin`: the loss that is tolerated, in the same unit;
-- `verdict`: `needed`, the whole interval lies above the margin; `dispensable`, below it; otherwise `undecided`.
+- `loss`, `loss_low`, `loss_high`: the loss from masking, with its 95% interval, in the unit of `metric`; above 0 the score gets worse;
+- `margin`: the largest acceptable loss, in the same unit;
+- `verdict`: `needed`, the whole interval is above the margin; `dispensable`, below it; otherwise `undecided`.
 """
 import csv
 import io

@@ -33,7 +33,7 @@ def libtorch(requirements):
         found = importlib.metadata.version("torch")
         folder = pathlib.Path(importlib.util.find_spec("torch").submodule_search_locations[0])
     except (importlib.metadata.PackageNotFoundError, AttributeError, TypeError):
-        raise Unusable(f"there is no torch: `pip install torch=={wanted}`") from None
+        raise Unusable(f"torch is not installed: `pip install torch=={wanted}`") from None
     if found.partition("+")[0] != wanted:
         raise Unusable(f"headcount needs torch {wanted}, not {found}: `pip install torch=={wanted}`")
     # torch's own libraries know where those of CUDA lie beside them, but for two that libtorch_cpu.so is linked against

@@ -25,6 +25,11 @@ def compare_runs(runs, options):
     return as_table({name: [row[name] for row in rows] for name in rows[0]})
 
 
+def written(value):
+    """A value for a table; empty if it is a missing value of pandas."""
+    return value if isinstance(value, str) or str(value) not in ("nan", "<NA>") else ""
+
+
 def path_of(run, path, options):
     """The path of a run; a table is written to `path`, numbers in full."""
     if isinstance(run, (str, os.PathLike)):
@@ -37,7 +42,7 @@ def path_of(run, path, options):
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows([row[name] for name in columns] for row in rows)
+        writer.writerows([written(row[name]) for name in columns] for row in rows)
     return str(path)
 
 

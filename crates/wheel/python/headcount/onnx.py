@@ -60,7 +60,7 @@ def open_model(folder, settings):
         name = (config.architectures or ["model without `architectures`"])[0]
         auto = next((auto for end, auto in AUTO_CLASSES.items() if name.endswith(end)), None)
         if auto is None:
-            raise OnnxError(f"`{folder}`: a {name} is not written as ONNX; models {', '.join(AUTO_CLASSES)} are")
+            raise OnnxError(f"`{folder}`: a {name} cannot be written as ONNX: expected a class ending in {', '.join(AUTO_CLASSES)}")
         model, faults = getattr(transformers, auto).from_pretrained(
             folder, output_loading_info=True, local_files_only=True, attn_implementation="eager", **settings)
     except (AttributeError, ImportError, KeyError, OSError, RuntimeError, ValueError) as error:

@@ -119,7 +119,7 @@ def runner(model):
     for kind in KINDS:
         if kind.is_kind(model):
             return kind(model)
-    raise AblationError(f"a {type(model).__name__} is no model of transformers, TransformerLens or nnsight")
+    raise AblationError(f"a {type(model).__name__} is not a model of transformers, TransformerLens or nnsight")
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ def entered(ablation, call):
     """Enters a context manager, or what a function without arguments returns."""
     context = ablation if hasattr(ablation, "__enter__") else ablation() if callable(ablation) else None
     if not hasattr(context, "__enter__"):
-        raise AblationError(f"{ablation!r} is no context manager, nor a function that returns one")
+        raise AblationError(f"{ablation!r} is neither a context manager nor a function that returns one")
     with context:
         yield call
 

@@ -15,17 +15,17 @@ class ResultError(Exception):
 
 
 class Results(collections.abc.Mapping):
-    """Tables by the name of their experiment; those of other trainings by `replicate-2/ablate-one`."""
+    """Tables by the name of their experiment; those of other runs by `replicate-2/ablate-one`."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         if not self.folder.is_dir():
-            raise ResultError(f"`{folder}` is no folder: name one of `results/`")
+            raise ResultError(f"`{folder}` is not a folder: name a folder of `results/`")
         paths = {path.relative_to(self.folder).with_suffix("").as_posix(): path for path in self.folder.rglob("*.csv")}
         self.paths = {name: paths[name] for name in sorted(paths) if not why_unfinished(paths[name])}
         if not self.paths:
             found = f", only {min(paths)}.csv, which {why_unfinished(paths[min(paths)])}" if paths else ""
-            raise ResultError(f"`{folder}` holds no finished results{found}")
+            raise ResultError(f"`{folder}` has no finished results{found}")
 
     def __getitem__(self, name):
         if name not in self.paths:
@@ -71,7 +71,7 @@ def why_unfinished(path):
     """What is said of a file that by its name is not finished; nothing of others."""
     if ".shard-" in path.stem:
         return "is one of several shards: `headcount merge` joins them"
-    return "is not finished: the command that writes it resumes it" if path.stem.endswith(".partial") else ""
+    return "is not finished: repeat its command to resume it" if path.stem.endswith(".partial") else ""
 
 
 def read_signature(path):
@@ -80,13 +80,13 @@ def read_signature(path):
     if reason := why_unfinished(path):
         raise ResultError(f"`{path}` {reason}")
     if not path.is_file():
-        raise ResultError(f"`{path}` is not there")
+        raise ResultError(f"`{path}` does not exist")
     try:
         signature = json.loads(beside.read_text(encoding="utf-8"))
         if signature["complete"]["sha256"] and "part" not in signature:
             return signature
     except FileNotFoundError:
-        raise ResultError(f"`{path}` has no signature, `{beside.name}`, beside it") from None
+        raise ResultError(f"`{path}` has no signature file `{beside.name}` next to it") from None
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise ResultError(f"`{beside}` is not the signature of finished results")
@@ -99,5 +99,5 @@ def content(path, sha256):
     except OSError as error:
         raise ResultError(f"`{path}` cannot be read: {error.strerror}") from None
     if hashlib.sha256(found).hexdigest() != sha256:
-        raise ResultError(f"`{path}` is torn or was edited: its checksum is not the one in its signature")
+        raise ResultError(f"`{path}` is torn or was edited: its checksum differs from the signature's")
     return found

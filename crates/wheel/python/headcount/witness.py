@@ -65,7 +65,7 @@ class Witness:
         if self.masked:
             mask, name = self.masked[-1]
             remedy = remedy if MASKS & inspect.signature(self.run.module.forward).parameters.keys() else (
-                "this version of transformers knows no head masks: replace {}")
+                "this version of transformers does not support head masks: replace {}")
             return "mask-ignored", f"`{mask}` reaches {f'`{name}`' if name else 'the model'}, but `{attention}` attention ignores it", remedy
         if inside or EAGER in self.added and attention != "eager":
             return "mask-ignored", f"`{attention}` attention never calls `{(inside or [EAGER])[0]}`", remedy

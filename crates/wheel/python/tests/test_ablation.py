@@ -327,9 +327,9 @@ class Llama(unittest.TestCase):
             (self.model, none, [3], None, "no head 3: write"),
             (self.model, none, [], None, "no heads to check"),
             (self.model, none, "self:1:1", tokens[:, :6], "at least 2 rows of at least 7"),
-            (self.model, "no hook", "self:1:1", None, "'no hook' is no context manager"),
-            (self.model, int, "self:1:1", None, "is no context manager, nor a function that returns one"),
-            (torch.nn.Linear(2, 2), none, "self:1:1", None, "a Linear is no model of transformers, TransformerLens or nnsight"),
+            (self.model, "no hook", "self:1:1", None, "'no hook' is neither a context manager"),
+            (self.model, int, "self:1:1", None, "is neither a context manager nor a function that returns one"),
+            (torch.nn.Linear(2, 2), none, "self:1:1", None, "a Linear is not a model of transformers, TransformerLens or nnsight"),
             (transformers.ViTModel(transformers.ViTConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)),
              none, "self:1:1", None, "unknown family `vit`: check_ablation knows bart, "),
         ]

@@ -52,7 +52,7 @@ class Libtorch(unittest.TestCase):
 
     def test_without_torch_nothing_runs(self):
         with mock.patch.object(importlib.metadata, "version", side_effect=importlib.metadata.PackageNotFoundError):
-            with self.assertRaisesRegex(command.Unusable, "there is no torch: `pip install torch==2.11.0`"):
+            with self.assertRaisesRegex(command.Unusable, "torch is not installed: `pip install torch==2.11.0`"):
                 command.libtorch(WANTED)
 
     def test_another_platform_is_refused(self):

@@ -82,7 +82,7 @@ class Onnx(Installed):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": ["BertForMaskedLM"]}))
         self.assertIn("there is no `nowhere/config.json`", self.refused(["nowhere"]))
         self.assertRegex(self.refused(["empty"]), "cannot open `empty`: .*no file named .*model.safetensors")
-        self.assertIn("a BertForMaskedLM is not written as ONNX", self.refused(["masked-words"]))
+        self.assertIn("a BertForMaskedLM cannot be written as ONNX", self.refused(["masked-words"]))
         self.assertIn("there is no folder `nowhere`", self.refused(["llama", "nowhere/model.onnx"]))
         missing = "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda name, *p: None if name == 'onnxruntime' else find(name, *p)"
         self.assertIn("there is no package `onnxruntime`: `pip install onnxruntime`", self.refused(["llama"], missing))

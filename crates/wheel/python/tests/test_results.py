@@ -2,11 +2,8 @@
 import gzip
 import hashlib
 import json
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -49,31 +46,6 @@ class Committed(unittest.TestCase):
             rows = rows_of(tables[name])
             of_type = [row for row in rows if row["attention"] == attention]
             self.assertEqual(counts(of_type), [int(count) for count in expected], (subject, attention))
-
-    def draw_tables(self, folder):
-        """Draws the table of each sweep in a copy of the results, since tables that no page shows are not committed."""
-        known = os.environ.get("HEADCOUNT_PLOTTING")
-        plotting = [known] if known else [pathlib.Path(sys.executable).with_name("headcount"), "plotting"]
-        for path in RESULTS.glob("*/ablate-one*"):
-            if path.suffix in (".csv", ".json"):
-                (folder / path.parent.name).mkdir(exist_ok=True)
-                shutil.copy(path, folder / path.parent.name)
-        for path in sorted(folder.glob("*/*.csv")):
-            drawn = subprocess.run([*plotting, "table1", path, "--format", "svg", "--results", folder], capture_output=True, text=True)
-            self.assertEqual(drawn.returncode, 0, drawn.stderr)
-
-    def test_verdicts_are_those_of_the_tables(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.draw_tables(pathlib.Path(folder.name))
-        every, compared = headcount.results(RESULTS), 0
-        for path in pathlib.Path(folder.name).glob("*/figures/ablate-one*.md"):
-            found = re.search(r"^- (\d+) needed, (\d+) dispensable, (\d+) undecided of", path.read_text(), re.M)
-            if found:
-                rows = rows_of(every[f"{path.parents[1].name}/{path.stem}"])
-                self.assertEqual(counts(rows), [int(count) for count in found.groups()], path)
-                compared += 1
-        self.assertGreater(compared, 10)
 
     def test_all_results_can_be_read(self):
         every = headcount.results(RESULTS)
@@ -149,7 +121,7 @@ class MadeUp(unittest.TestCase):
             self.replaced(renamed)
             for read, score in zip(reads, expected):
                 if score is None:
-                    self.assertRegex(self.refusal(read), "torn or was edited: its checksum is not the one in its signature")
+                    self.assertRegex(self.refusal(read), "torn or was edited: its checksum differs from the signature's")
                 else:
                     self.assertEqual(read(), score, renamed)
 
@@ -183,9 +155,9 @@ class MadeUp(unittest.TestCase):
 
     def test_what_cannot_be_read_is_refused_in_a_sentence(self):
         read = lambda: headcount.results(self.folder)["ablate-one"]
-        self.assertRegex(self.refusal(lambda: headcount.results(self.folder / "x")), "x` is no folder")
+        self.assertRegex(self.refusal(lambda: headcount.results(self.folder / "x")), "x` is not a folder")
         self.assertRegex(self.refusal(lambda: headcount.segments(self.csv)), "no statistics of segments")
-        self.assertRegex(self.refusal(lambda: headcount.segments(self.folder / "x.csv")), "x.csv` is not there")
+        self.assertRegex(self.refusal(lambda: headcount.segments(self.folder / "x.csv")), "x.csv` does not exist")
         self.write("ablate-one.csv", part={"shard": "1/2"})
         self.assertRegex(self.refusal(read), "json` is not the signature of finished results")
         self.write("ablate-one.csv", complete=None)
@@ -193,7 +165,7 @@ class MadeUp(unittest.TestCase):
         self.write("ablate-one.csv").write_text(self.csv.read_text()[:-20])
         self.assertRegex(self.refusal(read), "ablate-one.csv` is torn or was edited")
         self.csv.with_suffix(".json").unlink()
-        self.assertRegex(self.refusal(read), "ablate-one.csv` has no signature, `ablate-one.json`, beside it")
+        self.assertRegex(self.refusal(read), "ablate-one.csv` has no signature file `ablate-one.json` next to it")
         self.csv.rename(self.folder / "ablate-one.shard-1-of-2.csv")
         refusal = self.refusal(lambda: headcount.results(self.folder))
         self.assertRegex(refusal, "no finished results, only .*shard.*`headcount merge` joins them")

@@ -50,11 +50,12 @@ class Compared(unittest.TestCase):
         return table[0] if isinstance(table, list) else table.iloc[0].to_dict()
 
     def test_scores_are_passed_in_full_and_options_as_typed(self):
-        rows = [{"doc": "a,b", "score": 0.1 + 0.2, "page": 1, "other": "x"}, {"doc": "c", "score": True, "page": 2, "other": "y"}]
+        rows = [{"doc": "a,b", "score": 0.1 + 0.2, "page": 1, "other": "x"}, {"doc": "c", "score": True, "page": 2, "other": "y"},
+                {"doc": "d", "score": 0, "page": float("nan"), "other": "z"}]
         for frame in [rows, Frame(rows)]:
             row = self.compared(frame, frame, id="doc", cluster="page", margin=1, lower_is_better=True, gate=False, tasks=["a", "b"])
             self.assertEqual(list(csv.reader(row["content"].splitlines())),
-                             [["doc", "score", "page"], ["a,b", "0.30000000000000004", "1"], ["c", "True", "2"]])
+                             [["doc", "score", "page"], ["a,b", "0.30000000000000004", "1"], ["c", "True", "2"], ["d", "0", ""]])
             self.assertEqual(row["arguments"], ["--json", "--id=doc", "--cluster=page", "--margin=1", "--lower-is-better", "--tasks=a", "--tasks=b"])
             self.assertEqual((row["verdict"], row["difference"]), ("undecided", -0.5))
 

@@ -16,7 +16,7 @@ fn a_decoder_that_fails_is_an_error() {
     let folder = copied("llama2", &[("tokenizer.json", &json.to_string())]);
     let tokenizer = LanguageTokenizer::load(folder.path()).unwrap();
     let error = tokenizer.decode(&tokenizer.encode(" ").unwrap()).unwrap_err().to_string();
-    assert!(error.starts_with("a text cannot be cut into tokens: its parser fails: "), "{error}");
+    assert!(error.starts_with("a text cannot be tokenized: its parser fails: "), "{error}");
 }
 
 /// `\h` has its own meaning in Oniguruma's syntax.
@@ -36,7 +36,7 @@ fn a_token_without_a_row_is_refused_where_it_occurs() {
     let tokenizer = fixture("gpt2").for_rows(most.into());
     let error = tokenizer.encode(text).unwrap_err().to_string();
     let reason =
-        format!("has the id {most}, but the model has only {most} embeddings: this text is not for it");
+        format!("has the id {most}, but the model has only {most} embeddings: the text does not fit it");
     assert!(error.ends_with(&reason), "{error}");
     assert!(tokenizer.encode_placed(text).is_err() && tokenizer.encode("").is_ok());
     let characters = LanguageTokenizer::characters(["ab"].iter()).for_rows(2);

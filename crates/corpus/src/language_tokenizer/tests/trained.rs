@@ -51,7 +51,7 @@ fn one_special_token_begins_and_ends_documents() {
     }
     assert_eq!(SMALL.vocabulary_size(), 400);
     let error = LanguageTokenizer::train_bytes(["a"].iter(), 256).unwrap_err().to_string();
-    assert!(error.ends_with("alone take 257"), "{error}");
+    assert!(error.ends_with("alone need 257"), "{error}");
 }
 
 #[test]
@@ -74,6 +74,6 @@ fn characters_are_numbered_by_code_point() {
 fn an_unknown_character_is_named() {
     let tokenizer = LanguageTokenizer::characters(["ab"].iter());
     let error = tokenizer.encode("ab\u{1b}c").unwrap_err().to_string();
-    assert_eq!(error, r"`\u{1b}` is none of the 2 characters of the tokeniser");
+    assert_eq!(error, r"`\u{1b}` is not among the 2 characters of the tokenizer");
     assert!(foreign(&tokenizer, "abc").is_err(), "other readers refuse it too");
 }

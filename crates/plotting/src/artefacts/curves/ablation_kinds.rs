@@ -18,13 +18,13 @@ use crate::view::curve::Curve;
 pub(crate) const STEM: &str = "pruning-kinds";
 
 pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
-    [STEM, "pruning-kinds", chapter::MORE_AND_MORE],
-    "Score over the share of masked heads under each kind of ablation, and how many more heads can go than with zeros",
+    [STEM, "pruning-kinds", chapter::MANY_HEADS],
+    "Score over the share of masked heads under each kind of ablation, and how many more heads can be masked than with zeros",
     Reads::Each(experiment::PRUNING),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = KindsOfCurves::read(file.clone(), left_out)?;
-        let sheet = found.map(|found| Ok(sheet(&found, asked.criterion)));
-        asked.sheet_or(sheet, || no_kinds(&file, experiment::PRUNING))
+        let sheet = found.map(|found| Ok(sheet(&found, request.criterion)));
+        request.sheet_or(sheet, || no_kinds(&file, experiment::PRUNING))
     },
 )
 .detail("after `--ablation mean` and `--ablation resample`");
@@ -74,7 +74,7 @@ fn table(found: &KindsOfCurves, criterion: Criterion) -> Table {
     let (_, zero) = &found.all[0];
     let results = &zero.results;
     let title = format!(
-        "Heads that can be masked together, by what takes their place: dispensable, and without a significant loss of {}",
+        "Heads that can be masked together, by kind of ablation: dispensable, and without a significant loss of {}",
         results.metric().label()
     );
     Table::new(NAME, results.file.label(&format!("{STEM}-table")), results.file.titled(title))
@@ -96,14 +96,14 @@ fn table(found: &KindsOfCurves, criterion: Criterion) -> Table {
         .note(notes(found))
         .note(results.judge(criterion).rules("steps"))
         .note(SPREAD)
-        .note("more than zero: heads at the last steps of the two curves, a difference that is not tested")
+        .note("more than zero: difference between the heads masked at the last steps of the two curves, not tested")
         .note(results.file.of_orders())
 }
 
 fn notes(found: &KindsOfCurves) -> Vec<String> {
     let has_draw = found.all.iter().any(|(name, _)| *name == "resample");
     let draw = has_draw.then(|| "resample: one draw of other texts".to_owned());
-    let fold = "the means can be folded into the bias of the output projection, where the family has one";
+    let fold = "the means can be folded into the bias of the output projection, if the model has one";
     [KINDS.to_owned(), fold.to_owned()].into_iter().chain(draw).collect()
 }
 
@@ -118,10 +118,8 @@ fn figure(found: &KindsOfCurves, criterion: Criterion) -> Chart {
         (series, curve(series, Curve::look(name, color, width, Some(mark)), criterion))
     });
     let (_, zero) = &found.all[0];
-    let title = format!(
-        "{} over the share of masked heads, by what takes their place",
-        zero.results.metric().label()
-    );
+    let title =
+        format!("{} over the share of masked heads, by kind of ablation", zero.results.metric().label());
     chart(zero, criterion, ([NAME, STEM], &title, "heads masked (%)"), drawn.collect(), Vec::new())
         .note(notes(found))
 }

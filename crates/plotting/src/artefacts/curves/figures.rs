@@ -14,22 +14,22 @@ use super::shares::{self, COMPLEMENT, optimistic, without_attention};
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::artefacts::replicates::shares as shares_of_runs;
 use crate::view::curve::{Curve, Point, base_entry, over_base, scores};
-use crate::view::{Asked, BANDS, hollow, mark, sheet};
+use crate::view::{BANDS, Request, hollow, mark, sheet};
 
 pub(in crate::artefacts) const FIGURE3: Artefact = Artefact::new(
-    ["figure3", "prune", chapter::MORE_AND_MORE],
-    "Score over the share of masked heads, and how many heads can go",
+    ["figure3", "prune", chapter::MANY_HEADS],
+    "Score over the share of masked heads, and how many heads can be masked",
     Reads::Each(experiment::PRUNING),
-    |file, asked, left_out| third(&Pruning::read(file, left_out)?, asked, left_out),
+    |file, request, left_out| third(&Pruning::read(file, left_out)?, request, left_out),
 )
 .also("figure6")
 .detail("for classifiers other than MNLI, Figure 6");
 
 pub(in crate::artefacts) const FIGURE4: Artefact = Artefact::new(
-    ["figure4", "reproduce-figure4", chapter::MORE_AND_MORE],
+    ["figure4", "reproduce-figure4", chapter::MANY_HEADS],
     "Score over the share of masked heads of each attention type",
     Reads::Each(experiment::PRUNING),
-    |file, asked, left_out| fourth(&Pruning::read(file, left_out)?, asked, left_out),
+    |file, request, left_out| fourth(&Pruning::read(file, left_out)?, request, left_out),
 );
 
 /// An axis that begins below this share of its end starts at 0.
@@ -63,22 +63,22 @@ fn third_or_sixth(pruning: &Pruning) -> FigureName {
 }
 
 /// Draws the table of shares and Figure 3 or 6.
-pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
-    let (file, table) = (&pruning.results.file, shares::table(pruning, asked.criterion));
+pub fn third(pruning: &Pruning, request: &Request<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
+    let (file, table) = (&pruning.results.file, shares::table(pruning, request.criterion));
     let [_, stem] = third_or_sixth(pruning);
     let others = Replicates::curves(pruning, left_out);
     let others = left_out.keep_if_there(others).unwrap_or_default();
     let folded = folded(pruning, left_out);
     let folded = left_out.keep(folded).flatten();
-    let chart = figure3(pruning, &others, folded.as_ref(), asked.criterion);
-    let chart = asked.if_there(chart, left_out)?;
+    let chart = figure3(pruning, &others, folded.as_ref(), request.criterion);
+    let chart = request.if_there(chart, left_out)?;
     let chart = chart.map(|chart| sheet(file, stem, chart, []));
     Ok([sheet(file, shares::STEM, None, [table])].into_iter().chain(chart).collect())
 }
 
 /// Draws Figure 4, for models with several attention types.
-pub fn fourth(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
-    let chart = asked.if_there(figure4(pruning, asked.criterion), left_out)?;
+pub fn fourth(pruning: &Pruning, request: &Request<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
+    let chart = request.if_there(figure4(pruning, request.criterion), left_out)?;
     let [_, stem] = FOURTH;
     Ok(chart.map(|chart| sheet(&pruning.results.file, stem, chart, [])).into_iter().collect())
 }

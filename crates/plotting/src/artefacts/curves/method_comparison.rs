@@ -15,7 +15,7 @@ use super::figures::{curve, is_random, legend, look};
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::experiment;
 use crate::view::curve::{BASE, Curve, Point, over_base, scores};
-use crate::view::{Asked, BANDS};
+use crate::view::{BANDS, Request};
 use tables::{Ranking, modules_table, recommendation, steps_table};
 
 pub(crate) use tables::{recommended, with_training};
@@ -23,17 +23,17 @@ pub(crate) use tables::{recommended, with_training};
 pub(crate) const STEM: &str = "compare-methods";
 
 pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
-    [STEM, "methods", chapter::MORE_AND_MORE],
-    "Methods that choose heads side by side, with repairs: which to use, curves, areas under them, scores at each number of heads",
-    Reads::Files(|source, asked| {
-        let files = if asked.is_all { source.all(experiment::METHODS)? } else { Vec::new() };
+    [STEM, "methods", chapter::MANY_HEADS],
+    "Rankings and searches compared, with repairs: which to use, curves, areas under them, and scores at each number of heads",
+    Reads::Files(|source, request| {
+        let files = if request.is_all { source.all(experiment::METHODS)? } else { Vec::new() };
         if files.is_empty() { Ok(vec![source.of_a_run(experiment::METHODS)?]) } else { Ok(files) }
     }),
-    |file, asked, left_out| sheets(&Methods::read(file, left_out)?, asked, left_out),
+    |file, request, left_out| sheets(&Methods::read(file, left_out)?, request, left_out),
 );
 
 /// Draws a figure and tables for each set of heads to choose from.
-pub fn sheets(found: &Methods, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
+pub fn sheets(found: &Methods, request: &Request<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
     let speeds = left_out.keep(Speed::all_of_model(&found.results.file)).unwrap_or_default();
     let sheet = |scope: Scope| {
         let stem = if scope == Scope::All { STEM.to_owned() } else { format!("{STEM}-{scope}") };
@@ -41,9 +41,9 @@ pub fn sheets(found: &Methods, asked: &Asked<'_>, left_out: &mut LeftOut) -> Res
         let repairs: Vec<Repair> = found.repairs.keys().copied().collect();
         let ranking = Ranking { found, areas: &compared.areas, repairs };
         let first = [recommendation(found, &compared), ranking.table(), ranking.contrasts()];
-        let last = steps_table(found, scope, asked.criterion);
+        let last = steps_table(found, scope, request.criterion);
         let tables = first.into_iter().chain(modules_table(found, &compared.modules, &speeds)).chain([last]);
-        let chart = figure(found, scope, &ranking, asked.criterion);
+        let chart = figure(found, scope, &ranking, request.criterion);
         Ok(crate::view::sheet(&found.results.file, &stem, chart, tables))
     };
     found.scopes().into_iter().map(sheet).collect()
@@ -90,11 +90,11 @@ fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Crite
         .note(file.of_orders())
         .note(repairs(&ranking.repairs))
         .note(
-            "shown: importance, the oracle and random orders where they were measured, and the two other methods with the best mean \
+            "shown: importance, the oracle and random orders if they were measured, and the two other methods with the best mean \
              rank over the panels, by the area under the curve; all others are in the tables",
         )
         .note(BANDS)
-        .note(has_random.then_some("random: the mean over the orders; its band is the range over the orders, no interval"))
+        .note(has_random.then_some("random: the mean over the orders; its band is the range over the orders, not an interval"))
         .note((!found.others.is_empty()).then_some("curves of the first run that has them"))
         .entries(legend(&all))
         .entries([Entry::line("full model", BASE)])

@@ -18,13 +18,13 @@ use crate::view::{difference, drawn, of_draws, scored, sheet, worse_than_control
 const RETRAINED: &str = "prune-and-retrain";
 
 pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
-    ["prune-and-retrain", "retrain", chapter::MORE_AND_MORE],
+    ["prune-and-retrain", "retrain", chapter::MANY_HEADS],
     "Score over the share of masked heads after retraining without them, compared with no retraining",
     Reads::Each(experiment::RETRAINED),
-    |file, asked, left_out| {
+    |file, request, left_out| {
         let found = Retrained::read(file, left_out)?;
-        let table = table(&found, asked.criterion);
-        let chart = figure(&found, asked.criterion);
+        let table = table(&found, request.criterion);
+        let chart = figure(&found, request.criterion);
         Ok(vec![sheet(&found.after.results.file, RETRAINED, chart, [table])])
     },
 );
@@ -59,7 +59,7 @@ fn figure(retrained: &Retrained, criterion: Criterion) -> Chart {
     };
     let has_complement = series.iter().any(|series| series.curve.complement);
     let has_untrained = !before.is_empty();
-    let title = format!("{} after retraining without some heads, over the share of these", metric.label());
+    let title = format!("{} after retraining without the masked heads, over their share", metric.label());
     Chart::new("Retraining after pruning", results.file.label(RETRAINED), results.file.titled(title))
         .note(format!("full model: {}", metric.described(base)))
         .note(results.file.of_orders())
@@ -135,8 +135,8 @@ fn table(retrained: &Retrained, criterion: Criterion) -> Table {
     let draws =
         retrained.after.series.iter().filter(|series| is_random(series)).map(|series| series.runs.len());
     let title = format!(
-        "{} without the heads of each step, with {updates} updates of retraining and without, and 95% intervals of the \
-         change in brackets: from all heads retrained, and from the base",
+        "{} without the heads of each step, with {updates} updates of retraining and without; in brackets the 95% interval of the \
+         change from all heads retrained, or from the full model",
         metric.label()
     );
     Table::new(

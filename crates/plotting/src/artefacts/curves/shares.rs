@@ -10,7 +10,7 @@ use words::{brackets, fixed, tenths};
 pub const STEM: &str = "pruning";
 
 /// Caution for rankings such as the oracle.
-pub const OPTIMISTIC: &str = "made on the very split that is scored, so its share is optimistic";
+pub const OPTIMISTIC: &str = "made on the scored split, so its share is optimistic";
 
 /// Definition of a complement.
 pub const COMPLEMENT: &str = "equally many heads masked in the opposite order, the most important ones first";
@@ -24,7 +24,7 @@ pub const SPREAD: &str =
     "in parentheses: percentiles 2.5 and 97.5 of the share on 1,000 resamples of the test set";
 
 /// Definition of the power.
-pub const POWER: &str = "power: the chance to show that the next step is dispensable if it cost nothing but changed as many segments";
+pub const POWER: &str = "power: the probability of showing that the next step is dispensable if it cost nothing but changed equally many segments";
 
 type BothShares = [Option<Removable>; 2];
 
@@ -43,11 +43,11 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
     let (label, unit) = (metric.label(), metric.in_unit(", changes in"));
     let title =
         "Largest share of heads that can be masked: dispensable together, and without a significant loss of";
-    Table::new("Heads that can go", file.label(STEM), file.titled(format!("{title} {label}{unit}")))
+    Table::new("Prunable heads", file.label(STEM), file.titled(format!("{title} {label}{unit}")))
         .columns(["Order", "Largest share"], names.iter().copied())
         .rows(of_series.chain(of_floors).map(|row| row.cut(names.len())))
         .note(results.base_line())
-        .note("each share is that of the last step before the first one that the rule does not accept")
+        .note("share: heads masked at the last step before the first one that the rule rejects")
         .note(judge.rules("steps"))
         .note(shares.as_flattened().iter().flatten().any(|share| share.spread.is_some()).then_some(SPREAD))
         .note(power(pruning))
@@ -106,11 +106,11 @@ fn signs(pruning: &Pruning, shares: &[Option<Removable>]) -> Vec<String> {
     let is_open = shares.iter().flatten().any(|share| share.is_open);
     let has_several = pruning.series.iter().any(|series| series.runs.len() > 1);
     let has_complement = pruning.series.iter().any(|series| series.curve.complement);
-    let gap = "?: no step was tested in a way that could tell, or the only step that was searched is a loss";
+    let gap = "?: no step was tested in a way that could decide, or the only searched step is a loss";
     let signs = [
         (has_gap, gap.to_owned()),
-        (is_open, "\u{2265}: no step fails; the curve, or its tests, end here".to_owned()),
-        (has_several, "random: median and range of the shares of single orders".to_owned()),
+        (is_open, "\u{2265}: no step fails; the curve or its tests end here".to_owned()),
+        (has_several, "random: median and range of the shares over orders".to_owned()),
         (has_complement, format!("complement: {COMPLEMENT}")),
     ];
     signs.into_iter().filter(|(is_there, _)| *is_there).map(|(_, sign)| sign).collect()
@@ -166,7 +166,7 @@ fn prefix(scope: Scope) -> String {
 /// Explains what a model with only `self` attention sees with all heads masked; `None` if that was not scored.
 pub fn without_attention(pruning: &Pruning) -> Option<&'static str> {
     pruning.has_blind_step().then_some(if pruning.results.file.is_language() {
-        "at 100% each position sees only itself: a token is predicted from the one before it alone"
+        "at 100% each position sees only itself: a token is predicted from the previous token alone"
     } else {
         "at 100% the first position, which is classified, sees only itself: every text gets the same class"
     })

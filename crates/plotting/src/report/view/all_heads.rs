@@ -26,9 +26,9 @@ type Column = (String, BTreeMap<HeadId, Cell>);
 
 /// Returns all heads in the order of attention types.
 fn heads(subject: &SubjectResults) -> BTreeSet<HeadId> {
-    let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
+    let masked = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
     let scored = subject.importance.iter().flat_map(Importance::heads);
-    swept.chain(scored).collect()
+    masked.chain(scored).collect()
 }
 
 fn columns(subject: &SubjectResults, criterion: Criterion) -> Vec<Column> {
@@ -76,15 +76,15 @@ fn table(subject: &SubjectResults, columns: &[Column], criterion: Criterion) -> 
     };
     let file = subject.heads_file()?;
     let judge = subject.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
-    let title = "What is known of each head, named by attention type, layer and number";
+    let title = "All results on each head, named by attention type, layer and number";
     let table = Table::new("All heads", file.label("all-heads"), file.titled(title))
         .columns(["Head", "Measured"], columns.iter().map(|(name, _)| name))
         .rows(heads(subject).iter().map(row))
         .note(judge.map(|judge| judge.of_verdicts()))
         .mark(judge.map(|judge| judge.description("heads")))
-        .note("numbers in brackets are ranks among all heads, 1 for the greatest score")
+        .note("numbers in brackets are ranks among all heads, 1 for the highest score")
         .note(
-            "segments are counted from 1 in the order of the split, those with the greatest change first; BLEU is that of the \
+            "segments are numbered from 1 in the order of the split, the largest change first; BLEU is computed on the \
              segment alone",
         )
         .remark(file.remark());
@@ -108,7 +108,7 @@ fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 5] {
         Some(Cell::interval(ends, |delta| metric.change(delta)))
     };
     [
-        column(&format!("change of {}", metric.label()), &change),
+        column(&format!("change in {}", metric.label()), &change),
         column("95% interval", &interval),
         column("verdict", &|row| Some(judge.verdict(row)?.to_string().into())),
         column("p", &|row| p(row.p_value)),
@@ -150,7 +150,7 @@ fn runs(found: &Replicates, criterion: Criterion) -> Column {
 fn elsewhere(sweep: &Ablations) -> Column {
     let metric = sweep.metric();
     let cell = |row: &AblationRow| Cell::printed(row.score_delta, |delta| metric.change(delta));
-    let name = format!("change of {} on {}", metric.label(), sweep.file.scored().unwrap_or_default());
+    let name = format!("change in {} on {}", metric.label(), sweep.file.scored().unwrap_or_default());
     (name, sweep.rows.iter().map(|row| (row.head_id(), cell(row))).collect())
 }
 
@@ -181,12 +181,12 @@ fn kept_with(gates: &Gates, heads: &BTreeSet<HeadId>) -> Vec<Column> {
         let models = gates.sparser(scope);
         let most = models.first()?;
         let gated = heads.iter().filter(|head| scope.holds(head.attention()));
-        let gone = Cell::number(format!("gone at {}", most.kept), most.heads as f64);
+        let gone = Cell::number(format!("masked at {}", most.kept), most.heads as f64);
         let mut cells: BTreeMap<HeadId, Cell> = gated.map(|&head| (head, gone.clone())).collect();
         for model in &models {
             cells.extend(gates::kept(model).iter().map(|head| (head, Cell::from(model.kept))));
         }
-        Some((format!("gates keep it down to ({scope}, heads of {})", most.heads), cells))
+        Some((format!("fewest heads that gates keep with it ({scope}, of {})", most.heads), cells))
     };
     gates.scopes().into_iter().filter_map(of).collect()
 }
@@ -205,7 +205,7 @@ fn functions(rows: &[HeadFunctionRow]) -> Column {
         found.push(format!("{} {} ({share}%{above})", row.function, row.detail));
     }
     let text = |words: Vec<String>| {
-        if words.is_empty() { "none that was looked for".to_owned() } else { words.join("; ") }
+        if words.is_empty() { "none of those examined".to_owned() } else { words.join("; ") }
     };
     let cells = words.into_iter().map(|(head, words)| (head, Cell::from(text(words))));
     ("what it does".to_owned(), cells.collect())

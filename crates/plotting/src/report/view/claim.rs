@@ -9,7 +9,7 @@ use records::{Order, Scope, TestedRow as _};
 use words::{count, fixed, range, tenths};
 
 pub const KEY_NUMBERS: [&str; 5] =
-    ["base", "needed", "dispensable", "undecided", "share of heads that can go (%) [95% interval]"];
+    ["base", "needed", "dispensable", "undecided", "share of prunable heads (%) [95% interval]"];
 
 /// Returns sentences on verdicts, the most expensive head, and the share that can be masked; empty if neither was measured.
 pub fn sentences(subject: &SubjectResults, criterion: Criterion) -> Vec<String> {
@@ -29,7 +29,7 @@ fn heads(sweep: &Ablations, replicates: Option<&Replicates>, criterion: Criterio
         let ends = row.delta_interval();
         let ends = ends.map(|ends| format!(" (95% interval {})", range(ends, change))).unwrap_or_default();
         let (base, change, head) = (sweep.base_line(), change(row.score_delta), row.head_id());
-        format!("; the greatest loss changes the {base} by {change}{ends}, without head {head}")
+        format!("; the largest loss: masking {head} changes the score by {change}{ends} ({base})")
     });
     let alone =
         format!("masked one at a time in {}, {counted}{}", sweep.file.title(), most.unwrap_or_default());
@@ -39,7 +39,7 @@ fn heads(sweep: &Ablations, replicates: Option<&Replicates>, criterion: Criterio
         let test = sweep.judge(adjusted).description("heads");
         format!("the paper's reading, adjusted: {} with {test}", tally.in_words())
     });
-    let one = || "this is one training of the model: another may need other heads".to_owned();
+    let one = || "this is one run: another may need other heads".to_owned();
     let one = replicates.map_or_else(one, |found| in_words(found, &sweep.attentions(), criterion));
     [alone].into_iter().chain(meaning).chain([one]).chain(reading).chain(sweep.missing_heads()).collect()
 }
@@ -56,7 +56,7 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
     let power = found.and_then(|found| found.power);
     let power = power.map(|power| format!("; power to show more: {}", fixed(power, 2)));
     Some(format!(
-        "masked together by importance, {percent}% of the heads can go with a loss of at most {margin} (95% interval {low} to \
+        "by importance, {percent}% of the heads can be masked together with a loss of at most {margin} (95% interval {low} to \
          {high}%); {dispensable} dispensable together{}{}",
         spread.unwrap_or_default(),
         power.unwrap_or_default()

@@ -63,9 +63,9 @@ impl Compared<'_> {
 fn of_shares() -> String {
     format!(
         "masked by importance. The dot is the share up to which the measured loss is within the margin, {MARGIN_PERCENT}% of the score \
-         (of the perplexity, for nats) unless the files say otherwise. Up to the lower end of the interval heads are dispensable \
-         together; beyond the upper end they are needed. The interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
-         judged by eye; they are of other models and other data"
+         (of the perplexity, for nats) unless the files set another one. Up to the lower end of the interval heads are dispensable \
+         together; beyond the upper end they are needed. The interval comes from the score at each step separately, and is only as fine as the steps. The paper's shares are \
+         judged by eye, from other models and other data"
     )
 }
 
@@ -75,9 +75,9 @@ pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     if found.iter().all(|share| share.ours.is_none()) {
         return None;
     }
-    let (name, title) = ("Heads that can go", "Share of the heads that can go, in percent");
+    let (name, title) = ("Prunable heads", "Share of heads that can be masked together, in percent");
     let table = Table::new(name, "comparison-shares", title)
-        .columns(["Subject", "Share"], ["base", "share (%)", "from (%)", "to (%)", "paper (%)"])
+        .columns(["Setup", "Share"], ["base", "share (%)", "from (%)", "to (%)", "paper (%)"])
         .rows(found.iter().map(|share| share.row()))
         .note(of_shares());
     let ours = Mark::new(Shape::Circle, 2.4, BLUE);
@@ -108,7 +108,7 @@ type Family<'a> = (&'a Ablations, Attention);
 
 const EFFECTS: &str = "Effect sizes";
 const TITLE_OF_EFFECTS: &str =
-    "What masking one head costs, in percent of the score or, for nats per token, of the perplexity";
+    "Cost of masking one head, in percent of the score or, for nats per token, of the perplexity";
 
 const CHOSEN: &str = "the largest loss is selected from many, which its interval does not account for";
 
@@ -146,14 +146,14 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
         "needed",
         "dispensable",
         "undecided",
-        "least (%)",
+        "minimum (%)",
         "median (%)",
-        "greatest (%)",
+        "maximum (%)",
         "its 95% interval",
         "significant, adjusted",
     ];
     Table::new(EFFECTS, "comparison-effects", TITLE_OF_EFFECTS)
-        .columns(["Subject and attention", "Loss"], columns)
+        .columns(["Setup and attention", "Loss"], columns)
         .rows(families.iter().map(row))
         .note(of_verdicts())
         .note("below 0 the score gets better without the head; adjusted for the heads of the attention type")
@@ -162,8 +162,8 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
 
 fn of_verdicts() -> String {
     format!(
-        "needed: the whole 95% interval of the loss is above the margin of {MARGIN_PERCENT}% (unless the files have another one); \
-         dispensable: it is below"
+        "needed: the whole 95% interval of the loss is above the margin of {MARGIN_PERCENT}% (unless the files set another one); \
+         dispensable: below it"
     )
 }
 

@@ -20,7 +20,7 @@ const LOSS: [&str; 2] = ["a loss, as in the paper", "a gain"];
 const GAIN: [&str; 2] = ["a gain, as in the paper", "a loss"];
 
 /// Why there is no verdict.
-const NO_INTERVAL: &str = "cannot be said: ours has no interval";
+const NO_INTERVAL: &str = "unknown: ours has no interval";
 
 /// Tabulates each number of the paper that the results of a setup can be compared with; `None` if there is none.
 pub fn table(subject: &SubjectResults, speed: Option<&Speed>, criterion: Criterion) -> Option<Table> {
@@ -36,10 +36,10 @@ pub fn table(subject: &SubjectResults, speed: Option<&Speed>, criterion: Criteri
     rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(faster));
     rows.extend(subject.functions.iter().flat_map(dependencies));
     rows.extend(subject.gates.iter().flat_map(few_heads));
-    let title = "Published numbers beside ours; V19: Voita et al. (2019), all others: Michel et al. (2019). They come from other models and other data, so \
+    let title = "Published numbers and ours; V19: Voita et al. (2019), all others: Michel et al. (2019). They come from other models and other data, so \
          only the direction can agree; a published number inside our interval is not contradicted by our data";
     (!rows.is_empty()).then(|| {
-        Table::new("The paper beside ours", "verdicts", title).columns(["Claim", ""], COLUMNS).rows(rows)
+        Table::new("Comparison with the paper", "verdicts", title).columns(["Claim", ""], COLUMNS).rows(rows)
     })
 }
 
@@ -54,7 +54,7 @@ fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
     } else if high < 0.0 {
         said(false, below)
     } else {
-        "cannot be said: our interval holds 0".to_owned()
+        "unknown: our interval contains 0".to_owned()
     }
 }
 
@@ -95,7 +95,7 @@ fn most_dispensable(verdicts: Verdicts, most_in_paper: bool, of: &str) -> String
     } else if half(verdicts.needed) {
         said(!most_in_paper, &format!("most {of} are needed"))
     } else {
-        "cannot be said: too many are undecided, or neither are most".to_owned()
+        "unknown: too many are undecided, or there is no majority".to_owned()
     }
 }
 
@@ -112,7 +112,7 @@ fn single_heads(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
         format!("{}; {} of {} significant", verdicts.in_words(), tally.significant, tally.tested),
         String::new(),
         most_dispensable(verdicts, 2.0 * significant < heads, "single heads"),
-        format!("cannot be said: all {whole} were tested, so that the number has no interval"),
+        format!("unknown: all {whole} were tested, so the number has no interval"),
     ];
     Some(Row::new("encoder heads that are needed alone", cells))
 }
@@ -133,7 +133,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
             most_dispensable(ours, most, "other heads of a layer"),
             NO_INTERVAL.to_owned(),
         ];
-        Some(Row::new("layers by their heads beside the best one", cells))
+        Some(Row::new("layers by their heads other than the best one", cells))
     };
     best.sweep.attentions().into_iter().filter_map(of).collect()
 }
@@ -158,7 +158,7 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
     let found = pruning.within_margin(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
         (true, _) => said(true, "some heads are dispensable together"),
-        (false, true) => "cannot be said: our interval begins at 0".to_owned(),
+        (false, true) => "unknown: our interval begins at 0".to_owned(),
         (false, false) => said(false, "the heads of the first step are needed"),
     };
     let ends = (found.low, found.high);
@@ -169,7 +169,7 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
         direction,
         inside(theirs.percent, ends),
     ];
-    Some(Row::new("share of heads that can go by importance", cells))
+    Some(Row::new("share of prunable heads by importance", cells))
 }
 
 /// Section 5: cross-attention depends most on its heads.
@@ -184,11 +184,11 @@ fn types(pruning: &Pruning) -> Option<Row> {
     };
     let (own, between, decoder) = (of(Attention::EncEnc)?, of(Attention::EncDec)?, of(Attention::DecDec)?);
     let direction = if between.1.1 < own.1.0.min(decoder.1.0) {
-        said(true, "its interval lies below both others")
+        said(true, "its interval is below both others")
     } else if between.1.0 > own.1.1.min(decoder.1.1) {
         said(false, "another type is shown to lose more")
     } else {
-        "cannot be said: the intervals overlap".to_owned()
+        "unknown: the intervals overlap".to_owned()
     };
     let breakdown = tenths(PAPER.summary.breakdown_percent);
     let (first, second, third) = (between.0, decoder.0, own.0);
@@ -197,9 +197,9 @@ fn types(pruning: &Pruning) -> Option<Row> {
         format!("with {SHARE}% of a type masked: enc-dec {first}, dec-dec {second}, enc-enc {third}"),
         range(between.1, |score| metric.amount(score)),
         direction,
-        "cannot be said: the paper prints no score there".to_owned(),
+        "unknown: the paper prints no score there".to_owned(),
     ];
-    Some(Row::new("the attention of the decoder to the encoder loses most", cells))
+    Some(Row::new("cross-attention loses most", cells))
 }
 
 /// Section 6: heads become dispensable during training.
@@ -214,7 +214,7 @@ fn training(dynamics: &Dynamics) -> Option<Row> {
         format!("{share}% from epoch 10 on, 85 to 90% of BLEU kept (Figure 5)"),
         format!("90% kept: {at_first}, {at_last}"),
         String::new(),
-        said(after > before, "the share after the last checkpoint beside that after the first; not tested"),
+        said(after > before, "last checkpoint compared with the first; not tested"),
         NO_INTERVAL.to_owned(),
     ];
     let is_meant = dynamics.metric.is_bleu() && comparable.len() > 1;
@@ -249,11 +249,11 @@ fn worst_head(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
         if criterion.adjusted().is_loss(worst) {
             said(true, "a loss is shown, adjusted for all heads")
         } else {
-            "cannot be said: not significant once adjusted for all heads".to_owned()
+            "unknown: not significant once adjusted for all heads".to_owned()
         },
-        "cannot be said: both are the worst of many heads".to_owned(),
+        "unknown: both are the worst of many heads".to_owned(),
     ];
-    Some(Row::new("the greatest loss of accuracy by masking one head", cells))
+    Some(Row::new("the largest loss of accuracy from masking one head", cells))
 }
 
 /// V19, Table 1: advantage of the best head for a relation over position alone.
@@ -273,7 +273,7 @@ fn dependencies(functions: &Functions) -> Vec<Row> {
             if high < 0.0 {
                 said(above < 0.0, "it is shown to be below position")
             } else {
-                "cannot be said: it is the best of many heads".to_owned()
+                "unknown: it is the best of many heads".to_owned()
             }
         };
         let cells = cells.into_iter().chain(beside(above, ends, number, side));
@@ -301,7 +301,7 @@ fn few_heads(gates: &Gates) -> Vec<Row> {
         let with = if own.gates == Scope::All { "heads of all types" } else { "encoder heads" };
         Some(Row::new(
             format!(
-                "BLEU with the {with} that gates keep, less that of all heads with the same training, {data}"
+                "BLEU with the {with} that gates keep, minus BLEU with all heads after the same training, {data}"
             ),
             cells.into_iter().chain(judged),
         ))

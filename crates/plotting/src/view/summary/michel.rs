@@ -277,12 +277,12 @@ pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
 
 /// Section 6: heads become dispensable during training.
 pub fn during_training(all: &[SubjectResults], _: Criterion) -> Claim {
-    let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
+    let runs = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
     Claim {
         published: Vec::from_iter(published_training()),
-        measured: trainings().filter_map(measured_training).collect(),
-        remarks: trainings().filter_map(left_out).collect(),
+        measured: runs().filter_map(measured_training).collect(),
+        remarks: runs().filter_map(left_out).collect(),
     }
 }
 
@@ -331,6 +331,10 @@ fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
     let of_curves =
         pruning.map(|Pruning { results, .. }| (results.file.title(), results.metric(), results.base()));
     let (title, metric, base) = of_curves.or(of_sweep)?;
+    let [of_verdicts, of_curves] =
+        [sweep.map(|sweep| &sweep.file), pruning.map(|own| &own.results.file)].map(|file| file?.scored());
+    let other = of_verdicts.filter(|scored| of_curves.as_ref().is_some_and(|curves| curves != scored));
+    let of_heads = other.map_or(String::new(), |scored| format!("; single heads: {scored}"));
     let base = Cell::printed(base, |base| metric.described(base));
     let shares = pruning.and_then(|pruning| {
         let series = pruning.find(Scope::All, Order::Importance)?;
@@ -338,5 +342,5 @@ fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
     });
     let floor = pruning.map_or(Cell::default(), |pruning| floor(pruning, Scope::All));
     let cells = [base, words.into()].into_iter().chain(verdicts).chain(shares.unwrap_or_default());
-    Some(Row::new(title, cells.chain([floor])))
+    Some(Row::new(title + &of_heads, cells.chain([floor])))
 }

@@ -87,21 +87,21 @@ impl Ranking<'_> {
             Row::new(name(curve), self.repairs.iter().map(of).chain(costs))
         };
         let title = format!(
-            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95% intervals, and rank",
+            "Area under the curve of each method: mean change in {} over the numbers of heads, with 95% intervals, and rank",
             metric.label()
         );
         let columns = self.repairs.iter().map(|repair| repair.name());
-        let costs = ["read forward", "read backward"].into_iter().chain(has_updates.then_some("updates"));
+        let costs = ["forward passes", "backward passes"].into_iter().chain(has_updates.then_some("updates"));
         let costs = costs.chain(is_timed.then_some("seconds"));
         Table::new("Methods: areas", file.label("methods"), file.titled(title))
             .columns(["Method", "repair"], columns.chain(costs))
             .rows(self.methods().into_iter().map(row))
             .note(repairs(&self.repairs))
             .note(of_runs(self.found))
-            .note("random: the mean of its orders, which are drawn anew with the segments")
-            .note("read: segments that the model reads to choose the heads, and of these those whose loss is followed backward")
-            .note(is_timed.then_some("seconds: of choosing the heads, of all steps together, on the machine of that run, which may have been busy; empty where not noted, as of oracles, whose sweep is that of ablate-one"))
-            .note(has_updates.then_some("updates: of gates and other parameters that choose the heads, of all steps the most"))
+            .note("random: the mean over random orders, which are resampled together with the segments")
+            .note("passes: over one segment each, to choose the heads")
+            .note(is_timed.then_some("seconds: time to choose the heads of all steps, on the machine of that run, which may have been busy; empty if not recorded, such as for oracles, which use the sweep of ablate-one"))
+            .note(has_updates.then_some("updates: of gates and other parameters that choose the heads, maximum over the steps"))
             .note(file.of_orders())
     }
 
@@ -130,8 +130,8 @@ impl Ranking<'_> {
     }
 }
 
-const SWAPS: &str = "by swaps of test segments, where a segment changes sides at all steps together; against random orders by Student's t, \
-     whose error comes from the swaps and from how much the orders differ; Holm over the methods";
+const SWAPS: &str = "by swaps of test segments, each segment at all steps at once; against random orders by Student's t, \
+     whose error includes the swaps and the variation between orders; Holm over the methods";
 
 const ONLY_SEGMENTS: &str = "p-values are about other test segments, not about other runs";
 
@@ -159,22 +159,22 @@ pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
         .note(found.results.base_line())
         .note(
             has_training.then_some(
-                "with training: changes are from the model that was trained as long with all heads",
+                "with training: changes are from the model with all heads after equally long training",
             ),
         )
         .note(format!(
-            "not told apart: methods, each with each repair, whose score at this share is not significantly worse (p at least {ALPHA}, \
-             swaps of test segments, Holm over all of them); empty where there are too few swaps for that"
+            "not told apart: methods, with any repair, whose score at this share is not significantly worse (p at least {ALPHA}, \
+             swaps of test segments, Holm over all methods and repairs); empty if there are too few swaps"
         ))
-        .note("cheaper: the cheapest of these, by segments read, then by updates; repairs are not counted; empty where none costs less")
+        .note("cheaper: the cheapest of these, by forward passes, then by updates; repairs are not counted; empty if none is cheaper")
         .note(format!(
             "random orders: with the same repair, at least {}; sure if p is below {ALPHA} by Student's t over orders and segments",
             Draws::ENOUGH
         ))
         .note(ONLY_SEGMENTS)
         .note(format!(
-            "the best is chosen on the segments that score it, which flatters it on average by {} where it is most (bootstrap); the truly \
-             best is probably among the best and those not told apart",
+            "the best method is chosen on the segments that score it, which flatters it by up to {} on average (bootstrap); the truly \
+             best method is probably the best one or among those not told apart",
             optimism.trim_start_matches('+')
         ))
 }
@@ -184,7 +184,7 @@ fn of_runs(found: &Methods) -> Option<String> {
     let [number, trained] = Kind::ALL.map(|kind| found.runs(kind).len());
     let most = number.max(trained);
     let over =
-        if most < ENOUGH_RUNS { "over segments alone, since runs are few" } else { "over segments and runs" };
+        if most < ENOUGH_RUNS { "over segments only, since runs are few" } else { "over segments and runs" };
     let further = format!(" (of models that were trained further, over {trained})");
     let further = if trained == 0 || trained == number { "" } else { &further };
     (most > 1).then(|| {
@@ -259,15 +259,15 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         Row::new(label, shares.into_iter().chain(cache).chain(scores).chain(speed))
     };
     let title = format!(
-        "Whole attention modules compared with heads by importance, not repaired: {}",
+        "Whole attention modules compared with heads by importance, without repair: {}",
         metric.label()
     );
     let columns =
         ["heads", "projections saved (%)"].into_iter().chain(has_cache.then_some("cache saved (%)"));
     let columns = columns.chain(["score", "change", "minus importance"]);
     let columns = columns
-        .chain(has_smallest.then_some("modules at its projections"))
-        .chain(has_smallest_cache.then_some("modules at its cache"));
+        .chain(has_smallest.then_some("modules, same projections"))
+        .chain(has_smallest_cache.then_some("modules, same cache"));
     let columns = columns.chain(timed.then_some("speedup (%)"));
     let table = Table::new("Methods: modules", file.label("methods-modules"), file.titled(title))
         .columns(["Masked, method", "saved"], columns)
@@ -277,14 +277,14 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
             format!("scores, changes and savings of the first run; minus importance: the mean over {number} runs")
         }))
         .note(
-            "projections: multiply-adds of queries, keys, values and outputs; keys and values go with all heads that read them",
+            "projections: multiply-adds of queries, keys, values and outputs; keys and values are saved once all heads that read them are masked",
         )
         .note(has_cache.then_some("cache: bytes of the keys and values of decoders"))
         .note((has_smallest || has_smallest_cache).then_some(
-            "modules at its projections, or cache: the fewest that save at least as much as importance does, and their score minus its \
-             score; empty where these are as many heads, or importance saves nothing",
+            "modules, same projections or cache: the fewest modules that save at least as much as importance, and their score minus the score of \
+             importance; empty if both mask equally many heads, or if importance saves nothing",
         ))
-        .note(timed.then_some("speedup: of the model without the heads, from the least to the greatest over batch sizes"));
+        .note(timed.then_some("speedup: of the model without the heads, minimum to maximum over batch sizes"));
     (!all.is_empty()).then_some(table)
 }
 
@@ -334,7 +334,7 @@ pub(super) fn steps_table(found: &Methods, scope: Scope, criterion: Criterion) -
         .rows(rows)
         .note(found.results.base_line())
         .note(SIGNS)
-        .note((!found.others.is_empty()).then_some("scores of the first training that has them"))
-        .note("random: the mean of its orders, without a verdict")
+        .note((!found.others.is_empty()).then_some("scores of the first run that has them"))
+        .note("random: the mean over random orders, without a verdict")
         .note(judge.of_verdicts())
 }

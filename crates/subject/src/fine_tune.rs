@@ -137,7 +137,7 @@ pub(crate) fn fine_tune<T: Trained>(
         && let Some(open) = closing.wanted().filter(|open| !(1..=heads.len()).contains(open))
     {
         let fault =
-            format!("{open} heads cannot be kept: from 1 to {} heads of those with gates", heads.len());
+            format!("{open} heads cannot be kept: expected 1 to {}, the heads with gates", heads.len());
         return Err(Error::Invalid(fault));
     }
     let base = machine.model_folder(&file.name);
@@ -171,7 +171,7 @@ pub(crate) fn fine_tune<T: Trained>(
     };
     let fault = || {
         let advice = "remove it and the folder of its model";
-        Error::Invalid(format!("`{}` has no epoch that counts: {advice}", curve.display()))
+        Error::Invalid(format!("`{}` has no epoch that can be used: {advice}", curve.display()))
     };
     let (row, last) = kept.cloned().zip(rows.last()).ok_or_else(fault)?;
     let folder = plan.folder();
