@@ -45,7 +45,7 @@ fn heads_are_chosen_on_one_split_and_scored_on_another() {
 }
 
 #[test]
-fn in_a_layer_of_two_heads_it_is_the_same_as_masking_one() {
+fn with_two_heads_per_layer_keeping_one_equals_masking_the_other() {
     static TWO_HEADS: LazyLock<String> = LazyLock::new(|| CLASSIFIER.replace("heads = 3", "heads = 2"));
     let folder = with_model(&TWO_HEADS);
     command(folder.path()).assert().success();
@@ -62,7 +62,7 @@ fn in_a_layer_of_two_heads_it_is_the_same_as_masking_one() {
 
 /// Shards do not choose heads, since each would see only part of the rows: the sweep to choose from must be complete.
 #[test]
-fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
+fn shards_merge_into_the_unsharded_file_also_with_chosen_heads() {
     let (whole, apart) = (with_model(TRANSLATOR), with_model(TRANSLATOR));
     let arguments = ["--attention", "dec-dec", "--select-on", "dev"];
     let sharded = [&arguments[..], &["--shard", "1/2"]].concat();

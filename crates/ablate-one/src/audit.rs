@@ -75,13 +75,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
 /// A split to score, with its settings.
 struct Planned {
     scored: Scored,
-    /// Ranks heads on another split.
+    /// Ranks heads on another split; `None` without such a split.
     estimate: Option<Estimate>,
     path: PathBuf,
 }
 
 impl Args {
-    /// Checks everything that can be checked without opening the subject, which may train its model for an hour.
+    /// Checks everything that can be checked before the model is opened, since opening may train it for an hour.
     fn plan(&self, description: &Description, machine: &Machine) -> anyhow::Result<Vec<Planned>> {
         let Self { by, shared, masking, .. } = self;
         ensure!(

@@ -31,7 +31,7 @@ struct Args {
     #[command(flatten)]
     ablation: AblationArgs,
 
-    /// Folder of the results, for the training curve if the model must be trained first
+    /// Results folder; if the model must be trained first, its training curve is written there
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
 

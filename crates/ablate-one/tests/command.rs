@@ -36,9 +36,9 @@ fn every_head_has_one_row_with_its_test() {
     assert_eq!(signature.identity.weights, Some(weights));
 }
 
-/// The small memory leaves one sentence per batch.
+/// The memory limit leaves room for one sentence per batch.
 #[test]
-fn neither_the_order_of_types_nor_threads_nor_memory_change_the_file() {
+fn neither_the_order_of_types_nor_threads_nor_memory_changes_the_file() {
     let (together, apart) = (with_model(TRANSLATOR), with_model(TRANSLATOR));
     let file = "results/tiny/ablate-one-first-5.csv";
     command(together.path()).args(["--limit", "first:5", "--threads", "2"]).assert().success();
@@ -49,9 +49,9 @@ fn neither_the_order_of_types_nor_threads_nor_memory_change_the_file() {
     assert_eq!(read(together.path(), file), read(apart.path(), file));
 }
 
-/// A run with other settings writes to a new name; with --output it is refused.
+/// A run with other settings writes to a new file; if --output names the existing file, it is refused.
 #[test]
-fn runs_of_other_numbers_leave_results_as_they_are() {
+fn runs_with_other_settings_leave_existing_results_unchanged() {
     let folder = with_model(TRANSLATOR);
     let enc_enc = ["--attention", "enc-enc"];
     command(folder.path()).args(enc_enc).assert().success();
@@ -95,9 +95,9 @@ fn faults_are_named_in_one_line() {
     }
 }
 
-/// The replacement of each text and its head outputs do not depend on batch size and threads; another draw gives other results.
+/// The replacement of each text and its head outputs do not depend on batch size or threads; another draw gives other results.
 #[test]
-fn other_texts_are_the_same_however_they_are_read() {
+fn resample_ablation_does_not_depend_on_batches_or_threads() {
     const RESAMPLE: [&str; 4] = ["--ablation", "resample", "--reference-limit", "30"];
     for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
         let folder = with_model(spec);
@@ -119,7 +119,7 @@ fn other_texts_are_the_same_however_they_are_read() {
 }
 
 #[test]
-fn a_sweep_says_what_it_will_do_and_how_it_is_resumed() {
+fn a_sweep_announces_its_work_and_how_to_resume_it() {
     let folder = with_model(TRANSLATOR);
     let arguments = ["tiny.toml", "--limit", "500", "--attention", "enc-enc", "--resamples", "0"];
     let said = said(program("ablate-one", folder.path()).args(arguments));
@@ -159,7 +159,7 @@ fn a_list_is_ranked_among_random_sets_of_its_layers() {
     let as_large = draws.iter().filter(|row| row.score >= list.score).count();
     assert_eq!((list.rank, list.draws), (Some(1 + larger), Some(200)));
     assert_eq!(list.p_rank, Some((1 + as_large) as f64 / 201.0));
-    // the list is one head of four: finding it has probability 1/4, not finding it p = 1
+    // the list is one head of four: finding it again has p = 1/4, not finding it p = 1
     assert_eq!(list.found_again_by_chance, Some(0.25));
     assert_eq!(list.p_found_again, Some(if list.found_again == Some(1) { 0.25 } else { 1.0 }));
     assert!(list.delta_low.unwrap() <= list.score_delta && list.score_delta <= list.delta_high.unwrap());
@@ -173,7 +173,7 @@ fn a_list_is_ranked_among_random_sets_of_its_layers() {
 
 /// Combines a list from a file, several splits, and a ranking by a gradient.
 #[test]
-fn a_list_of_a_file_is_audited_on_each_split_and_what_cannot_be_audited_is_refused() {
+fn a_list_from_a_file_is_audited_on_each_split_and_invalid_audits_are_refused() {
     let folder = with_model(LANGUAGE_MODEL);
     fs::write(folder.path().join("heads.yaml"), "heads:  # two\n  - L1H1\n  - \"self:2:4\"\n").unwrap();
     let arguments = ["heads.yaml", "--split", "test,shifted", "--by", "importance", "--estimate-limit", "20"];

@@ -20,12 +20,12 @@ fn merge(folder: &Path) -> Command {
     command
 }
 
-/// Returns a result file, such as `csv` or `shard-1-of-8.csv`.
+/// Returns the path of a result file with an ending such as `csv` or `shard-1-of-8.csv`.
 fn file(folder: &Path, ending: &str) -> PathBuf {
     folder.join("results/tiny/ablate-one").with_extension(ending)
 }
 
-/// Returns the contents of the rows and the segment statistics.
+/// Returns the contents of the files with the rows and with the segment statistics.
 fn bytes(folder: &Path) -> [Vec<u8>; 2] {
     ["csv", "segments.csv.gz"].map(|ending| fs::read(file(folder, ending)).unwrap())
 }
@@ -37,14 +37,14 @@ fn unsharded() -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn eight_shards_become_the_file_of_one_machine() {
+fn eight_shards_merge_into_the_file_of_an_unsharded_run() {
     let folder = with_model(TRANSLATOR);
     for number in 1..=8 {
         let shard = format!("{number}/8");
         let own = format!("results/tiny/ablate-one.shard-{number}-of-8.csv\n");
         command(folder.path(), &["--shard", &shard]).assert().success().stdout(own);
         if number == 7 {
-            // places 7 and 15 of 18, with six heads per type
+            // indices 7 and 15 of 18 heads, six per attention type
             refuses(&mut merge(folder.path()), "2 rows are missing: enc-dec:1:2, dec-dec:2:1 of shard 8/8");
             assert!(!file(folder.path(), "csv").exists());
         }
@@ -56,14 +56,14 @@ fn eight_shards_become_the_file_of_one_machine() {
     let signature = Signature::read(&file(folder.path(), "json")).unwrap().unwrap();
     let rows: BTreeSet<&String> = signature.runs.iter().flat_map(|run| &run.rows).collect();
     assert_eq!((signature.runs.len(), rows.len()), (8, 18));
-    // to all other commands the results are those of one run
+    // other commands treat the results as those of one run
     command(folder.path(), &[]).assert().success();
     assert_eq!(bytes(folder.path()), unsharded());
 }
 
 #[cfg(unix)]
 #[test]
-fn a_signal_ends_a_run_after_the_rows_it_is_on() {
+fn a_signal_stops_a_run_after_the_rows_in_progress() {
     for signal in ["USR1", "TERM"] {
         loop {
             let folder = with_model(TRANSLATOR);
@@ -71,7 +71,7 @@ fn a_signal_ends_a_run_after_the_rows_it_is_on() {
             let has_row = || fs::read_to_string(&growing).is_ok_and(|text| text.lines().count() > 1);
             let arguments = [&TESTS[..], &["--threads", "1"]].concat();
             match signal_when(signal, "ablate-one", &arguments, folder.path(), has_row) {
-                Some(0) => continue, // it had finished before
+                Some(0) => continue, // finished before the signal
                 code => assert_eq!(code, Some(75), "{signal}"),
             }
             let text = fs::read_to_string(&growing).unwrap();

@@ -22,8 +22,8 @@ fn sweep(folder: &Path, arguments: &[&str]) -> Vec<AblationRow> {
 }
 
 /// A head leaves the sweep at the first look at which its interval is on one side of the margin. Heads measured to the end get the results
-/// of the exact sweep. The intervals of the others contain the exact effects. Intervals hold at every look and margin, so testing stored
-/// rows needs no model.
+/// of the exact sweep. The intervals of the others contain the exact effects. Intervals hold at every look and margin, so stored
+/// rows can be retested without the model.
 #[test]
 fn heads_stop_once_they_are_decided() {
     let (exact, folder) = (with_model(LANGUAGE_MODEL), with_model(LANGUAGE_MODEL));
@@ -61,7 +61,7 @@ fn heads_stop_once_they_are_decided() {
 }
 
 #[test]
-fn a_killed_sweep_and_one_without_budget_go_on_to_the_same_file() {
+fn a_killed_sweep_and_one_out_of_budget_resume_to_the_same_file() {
     let (unbroken, killed, poor) =
         (with_model(LANGUAGE_MODEL), with_model(LANGUAGE_MODEL), with_model(LANGUAGE_MODEL));
     let bounds = ["--until-decided", "--bounds", "pocock", "--margin", "0.1"];
@@ -103,7 +103,7 @@ fn stored_gradients_serve_other_sweeps() {
 
 /// First-order effects depend on the ablation: with mean ablation too, predictions correlate with the effects.
 #[test]
-fn means_are_predicted_from_means() {
+fn effects_of_mean_ablation_are_predicted() {
     let folder = with_model(LANGUAGE_MODEL);
     let means = ["--until-decided", "--ablation", "mean", "--reference-on", "dev"];
     command(folder.path()).args(means).args(["--output", "results/tiny/means.csv"]).assert().success();
@@ -154,7 +154,7 @@ fn other_metrics_stop_without_predictions() {
 }
 
 #[test]
-fn what_cannot_stop_is_refused_in_one_line() {
+fn sweeps_that_cannot_stop_early_are_refused_in_one_line() {
     let folder = with_model(LANGUAGE_MODEL);
     for (arguments, fault) in [
         (&["--budget", "900"][..], "8 head sets on 50 segments take 400 passes"),

@@ -201,7 +201,7 @@ impl Panel {
     }
 }
 
-/// An axis with its label and limits: `low` is the left or lower end. If it exceeds `high`, the axis is reversed.
+/// An axis with its label and limits: `low` is the left or lower end. If `low` exceeds `high`, the axis is reversed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Axis {
@@ -230,7 +230,7 @@ impl Axis {
         Self { label: label.into(), low: low - air, high: high + air, ticks, gap: None }
     }
 
-    /// Returns an axis at least `least` long, so that rounding errors do not look like data.
+    /// Returns an axis that spans at least `least`, so that rounding errors do not look like data.
     pub fn of_at_least(label: impl Into<String>, (low, high): (f64, f64), least: f64) -> Self {
         let missing = (least - (high - low)).max(0.0) / 2.0;
         Self::around(label, low - missing, high + missing)
@@ -282,7 +282,7 @@ pub enum Layer {
     Cells(Vec<Cell>),
     /// A text next to a place, on the side with more room.
     Label((f64, f64), String),
-    /// Names at these heights of the right edge, moved apart if they would overlap.
+    /// Names at these heights on the right edge, moved apart if they would overlap.
     Ends(Vec<(f64, String, Color)>),
     /// Names above the panel at these places of the x axis, moved apart if they would overlap.
     Tops(Vec<(f64, String, Color)>),
@@ -306,7 +306,7 @@ pub enum At {
 pub struct Cell {
     /// Column and row, counted from 0.
     pub place: (usize, usize),
-    /// Colour from -1 to 1; below 0 striped if there is no text. `None` if nothing was measured.
+    /// Colour from -1 to 1; cells below 0 without text are striped. `None` if nothing was measured.
     pub value: Option<f64>,
     /// Text in the middle; may be empty.
     pub text: String,
@@ -316,7 +316,7 @@ pub struct Cell {
 
 /// Mark in a cell, legible in black and white.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "they are what they are called")]
+#[expect(missing_docs, reason = "self-explanatory")]
 pub enum Sign {
     Dot,
     Ring,
@@ -354,7 +354,7 @@ impl Style {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(
     missing_docs,
-    reason = "they are what they are called; a wedge is a triangle on its tip, a tick an upright line"
+    reason = "self-explanatory, except that a wedge is a triangle on its tip and a tick an upright line"
 )]
 pub enum Shape {
     Circle,

@@ -4,16 +4,16 @@ use words::fixed;
 use crate::chart::Chart;
 use crate::paint::{Drawing, draw};
 
-/// Largest acceptable share of the height for a legend.
+/// Maximum share of the height that a legend may take.
 const LEGEND: f64 = 0.2;
 
-/// Returns what makes a drawing unreadable: a text that leaves the page or overlaps another, or a legend higher than a fifth of the page.
+/// Returns what makes a drawing unreadable: a text that leaves the page or overlaps another, or a legend taller than a fifth of the page.
 pub fn fault(chart: &Chart) -> Option<String> {
     let Drawing { texts, size: [across, down], .. } = draw(chart);
     let [_, least] = draw(&Chart { legend: Vec::new(), ..chart.clone() }).size;
     let mut numbers = texts.iter().flat_map(|(_, sides)| sides).chain([&across, &down, &least]);
     if texts.is_empty() || numbers.any(|number| !number.is_finite()) {
-        return Some("the drawing has no text, or one without a place".to_owned());
+        return Some("the drawing has no text, or a text has no finite position".to_owned());
     }
     for (index, (text, sides @ [left, right, top, bottom])) in texts.iter().enumerate() {
         if *left < 0.0 || *right > across || *top < 0.0 || *bottom > down {
@@ -38,7 +38,7 @@ mod tests {
     use crate::palette::INK;
 
     #[test]
-    fn what_overlaps_crowds_or_leaves_the_page_is_found() {
+    fn overlaps_large_legends_and_texts_off_the_page_are_found() {
         let panel =
             |height, layers| Panel::new([Axis::percent("share"), Axis::percent("score")], height, layers);
         let chart = |height, layers| Chart::new("", "", "").panels(1, vec![panel(height, layers)]);

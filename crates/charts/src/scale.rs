@@ -11,7 +11,7 @@ pub struct Step {
 impl Step {
     pub(crate) const ONE: Self = Self { mantissa: 1, exponent: 0 };
 
-    /// Returns the smallest round step that covers `span` in at most `parts` steps; spans within rounding errors count as 1e-9.
+    /// Returns the smallest round step that covers `span` in at most `parts` steps; spans below 1e-9 (rounding errors) count as 1e-9.
     pub fn covering(span: f64, parts: usize) -> Self {
         let least = span.max(1e-9) / parts.max(1) as f64;
         let exponent = least.log10().floor() as i32;
@@ -88,7 +88,7 @@ pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 
-/// Room for 0 left of all other numbers, as a share of the range of the others.
+/// Room for 0 to the left of all other numbers, as a share of their range.
 const ZERO: f64 = 0.12;
 
 /// A logarithmic axis for whole numbers that also has a place for 0.
@@ -150,7 +150,7 @@ mod tests {
     fn equal_factors_are_equal_distances_and_0_is_beyond_a_gap() {
         let axis = LogAxis::of(&[1, 10, 100]);
         assert_eq!(([1, 10, 100].map(|number| axis.place(number)), axis.gap()), ([0.0, 1.0, 2.0], None));
-        // 12% of two decades before the first number above 0
+        // 12% of two decades to the left of the first number above 0
         let axis = LogAxis::of(&[0, 10, 1000]);
         assert!((axis.place(0) - 0.76).abs() < 1e-12 && (axis.gap().unwrap() - 0.88).abs() < 1e-12);
     }

@@ -23,7 +23,7 @@ pub(crate) struct Task {
     pub is_clustered: bool,
     /// Number of consecutive segments in each text; empty if segments are independent.
     pub clusters: Vec<usize>,
-    /// Consecutive segments that are resampled and swapped as one; 1 if segments are independent.
+    /// Number of consecutive segments that are resampled and swapped as one block; 1 if segments are independent.
     pub block: usize,
 }
 
@@ -165,9 +165,7 @@ impl<'a> Pairing<'a> {
             )));
         }
         if let Some(found) = differing(|document| document.content) {
-            return Err(
-                self.fault(&format!("documents differ under the same id (doc_hash differs): {found}"))
-            );
+            return Err(self.fault(&format!("documents with the same id differ (doc_hash differs): {found}")));
         }
         match differing(|document| document.prompt) {
             Some(found) if !self.args.other_prompts => {

@@ -1,4 +1,4 @@
-//! P-values and scores of SciPy and sacreBLEU on 50 random pairs of runs each, from `fixtures/make_references.py`.
+//! P-values and scores from SciPy and sacreBLEU on 50 random pairs of runs each, made by `fixtures/make_references.py`.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fs;
 use std::path::Path;

@@ -127,7 +127,7 @@ class Tensors:
             raise Fault("model.pt has no `model` with named tensors")
         for name, tensor in tensors.items():
             if not isinstance(tensor, torch.Tensor):
-                raise Fault(f"`{shown(name)}` is no tensor")
+                raise Fault(f"`{shown(name)}` is not a tensor")
         self.left = dict(tensors)
 
     def take(self, name, shape):
@@ -190,7 +190,7 @@ def read_checkpoint(path):
         reason = shown((str(error).splitlines() or [type(error).__name__])[0])
         raise Fault(f"model.pt is torn or was not written by torch: {reason}") from None
     if not isinstance(checkpoint, dict):
-        raise Fault("model.pt is no archive of fairseq: it must hold `args` or `cfg`, and `model`")
+        raise Fault("model.pt is not an archive of fairseq: expected `args` or `cfg`, and `model`")
     return checkpoint
 
 
@@ -241,7 +241,7 @@ def read_merges(archive):
             raise Fault(f"{path.name}, line {number}: `{shown(line)}` is not two pieces")
         for word in words:
             if len(word.removesuffix(END_OF_WORD)) != 1 and word not in known:
-                raise Fault(f"{path.name}, line {number}: `{shown(word)}` is no letter, and no line before makes it")
+                raise Fault(f"{path.name}, line {number}: `{shown(word)}` is neither a letter nor made by an earlier line")
         known.add("".join(words))
         merges.append(" ".join(words))
     return merges
@@ -260,7 +260,7 @@ def positions(rows, width):
 def rows_of(tensors, name):
     tensor = tensors.left.get(name)
     if tensor is None or tensor.dim() != 2:
-        raise Fault(f"model.pt lacks the tensor `{name}`, or it is no table")
+        raise Fault(f"model.pt lacks the tensor `{name}`, or it is not a matrix")
     return tensor.shape[0]
 
 
@@ -361,7 +361,7 @@ def convert(archive, folder):
     if folder.exists():
         raise Fault(f"{shown(folder)} exists already")
     if not archive.is_dir():
-        raise Fault(f"{shown(archive)} is no folder: unpack the archive first")
+        raise Fault(f"{shown(archive)} is not a folder: unpack the archive first")
     checkpoint = read_checkpoint(archive / "model.pt")
     settings = Settings(checkpoint)
     settings.check()

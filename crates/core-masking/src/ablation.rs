@@ -18,7 +18,7 @@ pub struct Replacement {
 #[derive(Debug)]
 pub(crate) struct Contexts {
     values: Tensor,          // [rows, heads, positions, d_head], rows 1 or the batch
-    lengths: Option<Tensor>, // [rows]: positions after which a row repeats; absent: one position serves all
+    lengths: Option<Tensor>, // [rows]: positions after which a row repeats; `None` if one position serves all
     /// True if derivatives with respect to gates include the replacement.
     pub(crate) is_derived: bool,
 }
@@ -59,7 +59,7 @@ impl Replacement {
     /// Takes head outputs on other texts as replacements: resample ablation. Row b replaces row b of the batch.
     ///
     /// - `contexts`: head outputs on these texts, from [`contexts`](crate::GatedModel::contexts), removed heads included
-    /// - `attended`: the modules of these texts, whose real queries count
+    /// - `attended`: by attention type, which positions of these texts are real rather than padding
     pub(crate) fn of_texts(contexts: RecordedWeights, attended: &BTreeMap<Attention, Attended>) -> Self {
         let of_module = |((attention, layer), values): ((Attention, usize), Tensor)| {
             let attended = &attended[&attention];
@@ -100,7 +100,7 @@ impl Replacement {
         self
     }
 
-    /// Keeps the replacements of the modules of these heads only and, with `positions`, the first positions of each row only.
+    /// Keeps only the replacements in the modules of these heads and, given `positions`, only the first positions of each row.
     #[must_use]
     pub fn only(mut self, heads: &HeadSet, positions: Option<i64>) -> Self {
         let modules: BTreeSet<_> = heads.iter().map(|id| (id.attention(), id.layer_index())).collect();
@@ -158,13 +158,13 @@ impl Replacement {
         self.map(|contexts| contexts.repeat(times))
     }
 
-    /// Returns the replacements at one position, for any number of queries there.
+    /// Returns the replacements at one position, which then serve any number of queries.
     pub(crate) fn at(&self, position: i64) -> Self {
         self.map(|contexts| Contexts { values: contexts.at(position, 1), lengths: None, ..*contexts })
     }
 }
 
-/// Adds `W_o m` of these heads to the bias of each W_o, where m is the replacement in the first row. Fails if a W_o has none.
+/// Adds `W_o m` of these heads to the bias of each W_o, where m is the replacement in the first row. Fails if a W_o has no bias.
 pub(crate) fn fold(
     weights: &Weights,
     layout: &HeadLayout,
@@ -194,7 +194,7 @@ pub(crate) fn fold(
     Ok(folded)
 }
 
-/// Sums of head outputs over real positions, which add up over batches.
+/// Sums of head outputs over real positions, not padding. The sums of several batches can be merged.
 #[derive(Debug, Default)]
 pub struct HeadOutputSums {
     /// `[heads, d_head]`, in double precision on the CPU, by attention type and layer.
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn means_of_zero_are_zero_ablation_and_own_contexts_change_nothing() {
+    fn zero_means_are_zero_ablation_and_own_head_outputs_change_nothing() {
         let model = model();
         let zeros = model.context_sums(&examples(&model)).means().to(OPTIONS);
         let zeros = zeros.map(|contexts| contexts.map(Tensor::zeros_like));
@@ -291,9 +291,9 @@ mod tests {
         }
     }
 
-    /// Rows of 2 and 3 positions, 1 head of width 1: each repeats after its length.
+    /// Two rows, of 2 and 3 positions, with 1 head of width 1.
     #[test]
-    fn positions_begin_anew_behind_the_length_of_a_row() {
+    fn a_row_repeats_after_its_length() {
         let row = |values: &[f32]| Contexts {
             values: Tensor::from_slice(values).view([1, 1, -1, 1]),
             lengths: Some(Tensor::from_slice(&[values.len() as i64])),

@@ -7,7 +7,7 @@ use crate::Dropout;
 use crate::attention::MultiHeadAttention;
 use crate::layers::Norm;
 
-/// Embeddings of distances, mapped to queries and keys by the content's projections (`share_att_key` of DeBERTa).
+/// Relative-position embeddings, mapped to queries and keys by the content's projections (`share_att_key` of DeBERTa).
 #[derive(Debug)]
 pub(crate) struct Disentangled {
     embeddings: Tensor, // [2 * buckets, d_model]
@@ -43,7 +43,7 @@ impl Disentangled {
     /// Returns the two terms with positions, for queries at the first positions, divided by the divisor of `module`.
     ///
     /// - `queries`: `[batch, kept, query, d_head]`; `keys`: `[batch, kept, key, d_head]`
-    /// - `dropout`: of embeddings, in training
+    /// - `dropout`: on embeddings, in training
     /// - returns `[batch, kept, query, key]`
     pub fn scores(
         &self,

@@ -93,15 +93,15 @@ impl<'a> Gate<'a> {
     }
 
     /// If asked for, records the cosine similarity of the residual stream before and after the module, repeated for each head:
-    /// `[batch, heads, query]`. `before`, `behind`: `[batch, query, d_model]`; returns `behind`.
-    pub fn passing(&self, before: &Tensor, behind: Tensor) -> Tensor {
+    /// `[batch, heads, query]`. `before`, `after`: `[batch, query, d_model]`; returns `after`.
+    pub fn passing(&self, before: &Tensor, after: Tensor) -> Tensor {
         if let Some((record, attention, layer)) = self.residuals {
             let wide = |x: &Tensor| x.detach().to_kind(Kind::Double);
-            let cosine = Tensor::cosine_similarity(&wide(before), &wide(&behind), 2, f64::MIN_POSITIVE);
+            let cosine = Tensor::cosine_similarity(&wide(before), &wide(&after), 2, f64::MIN_POSITIVE);
             let of_heads = cosine.unsqueeze(1).expand([-1, self.values.size()[1], -1], false);
             record.lock().insert((attention, layer), of_heads);
         }
-        behind
+        after
     }
 
     pub(crate) fn is_recorded(&self) -> bool {
@@ -233,7 +233,7 @@ impl Gates {
         [&self.record, &self.contexts, &self.residuals].into_iter().any(Option::is_some)
     }
 
-    /// Replaces the outputs of masked heads by `replacement`, which has one row or one per row of the batch.
+    /// Replaces the outputs of masked heads with `replacement`, which has one row or one per row of the batch.
     #[must_use]
     pub fn replaced_by(self, replacement: Option<Replacement>) -> Self {
         Self { replacement, ..self }

@@ -40,7 +40,7 @@ fn assert_equal(what: &str, gpu: &Tensor, cpu: &Tensor, tolerance: f64) {
     let [gpu, cpu] = [gpu, cpu].map(|tensor| tensor.to_device(Device::Cpu).to_kind(Kind::Double));
     assert_eq!(gpu.size(), cpu.size());
     let gap = ((gpu - &cpu).abs().max() / cpu.abs().max()).double_value(&[]);
-    assert!(gap < tolerance, "{what}: {gap:e} of the greatest");
+    assert!(gap < tolerance, "{what}: {gap:e} of the maximum");
 }
 
 fn assert_probes_equal<M: GatedModel>(folder: &str, load: Load<M>) {

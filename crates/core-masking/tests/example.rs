@@ -51,9 +51,9 @@ fn plain(model: &Classifier) -> [f64; 2] {
     [right, model.losses(&examples, &open, &off)].map(|of_texts| of_texts.mean(None).double_value(&[]))
 }
 
-/// The first numbers are the full model's, those in each further line are from a model whose weights lack the head.
+/// The first numbers are the full model's; each further line has those of a model without the head.
 #[test]
-fn the_example_prints_what_each_head_is_worth() {
+fn the_example_prints_the_effect_of_masking_each_head() {
     let folder = folder();
     let model = Classifier::load(folder.path(), OPTIONS).unwrap();
     let full = plain(&model);
@@ -75,7 +75,7 @@ fn the_example_prints_what_each_head_is_worth() {
 }
 
 #[test]
-fn a_line_at_fault_is_named() {
+fn a_faulty_line_is_named() {
     let folder = folder();
     for (texts, expected) in [
         ("LABEL_1\tw5\nyes\tw6\n", "texts.tsv`, line 2: the classes are LABEL_0, LABEL_1, LABEL_2"),

@@ -302,7 +302,7 @@ def check_refusals(work):
         ({"encoder.layers.0.self_attn.in_proj_weight": torch.ones(7, WIDTH)}, "is [7, 12], but its settings ask for [36, 12]"),
         ({"decoder.embed_tokens.weight": torch.ones(9, WIDTH)}, "8 with the special ones, but the embedding has 9 rows"),
         ({"encoder.embed_tokens.weight": None}, "lacks the tensor `encoder.embed_tokens.weight`"),
-        ({"encoder.layers.0.fc2.bias": 5}, "`encoder.layers.0.fc2.bias` is no tensor"),
+        ({"encoder.layers.0.fc2.bias": 5}, "`encoder.layers.0.fc2.bias` is not a tensor"),
     ]:
         refused(work, expected, tensors=tensors)
     for lines, expected in [
@@ -315,8 +315,8 @@ def check_refusals(work):
         refused(work, expected, dictionaries={**DICTIONARIES, "fr": lines})
     for codes, expected in [
         (["a"], "bpecodes, line 1: `a` is not two pieces"),
-        (["a b", "ab cd"], "bpecodes, line 2: `cd` is no letter, and no line before makes it"),
-        (["a </w>"], "bpecodes, line 1: `</w>` is no letter"),
+        (["a b", "ab cd"], "bpecodes, line 2: `cd` is neither a letter nor made by an earlier line"),
+        (["a </w>"], "bpecodes, line 1: `</w>` is neither a letter"),
     ]:
         refused(work, expected, codes=codes)
     model = random_tensors(rows(DICTIONARIES))
@@ -326,7 +326,7 @@ def check_refusals(work):
     for change, expected in [
         (saved({**whole, "extra": Code()}), "may hold tensors and argparse.Namespace only, but holds `"),
         (saved({**whole, "extra": Path("x")}), "may hold tensors and argparse.Namespace only, but holds `pathlib."),
-        (saved([1]), "model.pt is no archive of fairseq"),
+        (saved([1]), "model.pt is not an archive of fairseq"),
         (saved({"model": model}), "neither `args` nor `cfg`"),
         (saved({"args": whole["args"]}), "has no `model` with named tensors"),
         (saved({**whole, "args": {"arch": 5}}), "its architecture is `5`"),
@@ -339,7 +339,7 @@ def check_refusals(work):
         (lambda archive: (archive / "bpecodes").unlink(), "bpecodes: No such file"),
         (lambda archive: (archive / "dict.fr.txt").write_bytes(b"\xff 1\n"), "dict.fr.txt is not valid UTF-8"),
         (lambda archive: (archive / "dict.fr.txt").write_text("a 1\nb"), "dict.fr.txt has no line break at its end"),
-        (shutil.rmtree, "is no folder: unpack the archive first"),
+        (shutil.rmtree, "is not a folder: unpack the archive first"),
     ]:
         refused(work, expected, change)
     write(work / "there", whole)

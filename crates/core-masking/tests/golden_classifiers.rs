@@ -128,7 +128,7 @@ fn scores_of_heads_equal_the_reference() {
 }
 
 #[test]
-fn a_folder_of_each_family_goes_there_and_back() {
+fn each_family_can_be_saved_and_loaded() {
     for golden in Golden::all() {
         let (family, folder) = (golden.family, tempfile::tempdir().unwrap());
         golden.model.save(folder.path()).unwrap();
@@ -186,7 +186,7 @@ fn a_classifier_of_texts_becomes_one_of_tokens_and_back() {
 /// Logits of transformers 4.57.1 for `<s> 7 <pad> 9 </s>`, all five attended to, in each family's ids. RoBERTa does not count a padding
 /// token within a text as a position, DistilBERT does.
 #[test]
-fn a_padding_symbol_within_a_text_has_the_position_that_its_family_gives_it() {
+fn a_padding_token_within_a_text_has_the_position_that_its_family_gives_it() {
     let cases = [
         ("families/roberta", 1, [1.253_062_2, -2.026_901, -1.773_159_1]),
         ("families/distilbert", 0, [-0.187_008_04, -0.005_111_329, 0.839_947_94]),
@@ -398,9 +398,9 @@ fn modernbert_may_have_biases() {
     assert!(model.probe(&model.open()) != masked);
 }
 
-/// Layers of ModernBERT are stored as a period, as in transformers 4, if possible, else as a list, as in transformers 5. A hand-written
-/// `config.json` may count its classes, or their names may be numbers. Microsoft's folders list the terms of scores in one string with a
-/// bar.
+/// Layer types of ModernBERT are stored as a period, as in transformers 4, if possible, else as a list, as in transformers 5. A manual
+/// `config.json` may count its classes, or their names may be numbers. Microsoft's folders list the terms of scores in one string,
+/// separated by a bar.
 #[test]
 fn entries_may_have_several_forms() {
     let (slides, full) = ("sliding_attention", "full_attention");
@@ -424,7 +424,7 @@ fn entries_may_have_several_forms() {
     }
 }
 
-/// Including the table of distances and the map of narrow embeddings.
+/// Including the relative-position embeddings and the projection of narrow embeddings.
 #[test]
 fn all_tensors_of_each_family_get_a_gradient() {
     for golden in Golden::all() {

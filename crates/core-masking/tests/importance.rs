@@ -21,7 +21,7 @@ struct Fixture<M: GatedModel> {
     batch: fn(&M, &[usize]) -> M::Examples,
 }
 
-/// What does not depend on the type of model.
+/// A fixture, whatever its type of model.
 trait Measurable {
     fn layout(&self) -> HeadLayout;
     fn all_rows(&self) -> Vec<usize>;
@@ -52,7 +52,7 @@ impl<M: GatedModel> Measurable for Fixture<M> {
     }
 }
 
-/// One or more outputs.
+/// Returns a classifier with one to three outputs.
 fn classifier(outputs: usize) -> Fixture<Classifier> {
     let labels = ["a", "b", "c"].map(str::to_owned);
     let model = Classifier::random(random::bert(0.4).with_labels(&labels[..outputs]), 3, DOUBLE).unwrap();
@@ -69,7 +69,7 @@ fn translator() -> Fixture<Translator> {
     Fixture { model: random::loud(random::marian(23), 3), examples: 4, batch: pairs }
 }
 
-/// Each sentence ends with the end token.
+/// Each sentence ends with the EOS token.
 fn pairs(model: &Translator, rows: &[usize]) -> PairBatch {
     let sentence = |length: u32, step: u32| -> Vec<u32> {
         (0..length).map(|place| 2 + (length * 3 + place * step) % 21).chain([END]).collect()
@@ -173,7 +173,7 @@ fn fisher_by_batches_is_the_square_of_the_derivative_of_their_mean_losses() {
 
 /// Norm over channels of the root of the sum over examples of squared means over positions, computed from single examples, without padding.
 #[test]
-fn the_activation_norm_is_that_of_what_is_read_of_a_head() {
+fn the_activation_norm_is_the_norm_of_the_head_output() {
     let fixture = classifier(3);
     let rows = fixture.all_rows();
     let contexts =
@@ -243,7 +243,7 @@ fn neither_batches_nor_their_order_nor_padding_change_a_mean() {
 }
 
 #[test]
-fn importance_of_a_masked_model_is_that_at_its_gates() {
+fn importance_of_a_masked_model_is_measured_at_its_gates() {
     for fixture in fixtures() {
         let (layout, rows) = (fixture.layout(), fixture.all_rows());
         let heads = layout.heads();
@@ -272,7 +272,7 @@ fn importance_of_a_masked_model_is_that_at_its_gates() {
 #[test]
 fn attention_without_preference_is_spread_evenly() {
     let fixture = silenced(translator(), |name| name.contains("q_proj"));
-    // 5 source tokens, including the end token, and 7 target positions, of which the i-th sees i
+    // 5 source tokens, including the EOS token, and 7 target positions, of which the i-th sees i
     let measures = [Measure::Entropy, Measure::NormalisedEntropy, Measure::Confidence];
     let found = fixture.measure(&[0], &measures);
     let logarithms: f64 = (1..=7).map(|seen| f64::from(seen).ln()).sum();
@@ -288,9 +288,9 @@ fn attention_without_preference_is_spread_evenly() {
     }
 }
 
-/// The third source is the end token alone, so no key counts.
+/// The third source is the EOS token alone, so no key counts.
 #[test]
-fn the_end_symbol_gives_no_confidence() {
+fn the_eos_token_gives_no_confidence() {
     let fixture = translator();
     let found = fixture.measure(&[2], &[Measure::Confidence, Measure::NormalisedEntropy]);
     for (head, confidence) in found[&Measure::Confidence].means().iter() {

@@ -65,7 +65,7 @@ fn dropout_draws_from_its_seed_and_is_off_in_evaluation() {
 }
 
 #[test]
-fn what_the_tables_have_no_row_for_is_refused() {
+fn inputs_beyond_the_embedding_tables_are_refused() {
     let model = model(DOUBLE);
     for (ids, segment, expected) in
         [(&[23][..], 0, "token 23"), (&[1], 2, "segment 2"), (&[1; 14], 0, "13 positions")]
@@ -92,7 +92,7 @@ fn pretrained(folder: &tempfile::TempDir, labels: &[&str]) -> Result<Pretrained,
 
 /// TensorFlow's names of norms, no prefix, and pretraining heads.
 #[test]
-fn folders_of_all_ages_are_understood() {
+fn older_names_of_tensors_are_recognised() {
     let (saved, folder) = saved(|name| {
         let name = name.strip_prefix("bert.").unwrap_or(name);
         let name =
@@ -121,7 +121,7 @@ fn a_missing_classifier_is_new_for_fine_tuning_and_an_error_otherwise() {
     assert_eq!(weight(&again), weight(&first), "initial weights depend on the seed alone");
 }
 
-/// Classes that differ in number, names or order, but not a pooler of another size; the folder may have one, as for regression, although tensors have three, or none.
+/// Replaced if classes differ in number, names or order, or `config.json` names one class or none; a pooler of another size is refused.
 #[test]
 fn a_classifier_for_other_classes_is_replaced() {
     let (_, folder) = saved(|name| Some(name.to_owned()));

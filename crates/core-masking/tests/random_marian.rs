@@ -15,7 +15,7 @@ fn search(beam: usize, stopping: Stopping, limit: usize) -> BeamSearch {
     BeamSearch { beam, length_penalty: 1.0, stopping, length_limit: (0.0, limit), rules: None }
 }
 
-/// Returns the log-probability of `target`, including the end token, divided by its length: the objective of beam search.
+/// Returns the log-probability of `target`, including the EOS token, divided by its length: the objective of beam search.
 fn teacher_forced_score(model: &Translator, source: &[u32], target: &[u32]) -> f64 {
     let batch = PairBatch::new(model, &[source], &[target]);
     -model.losses(&batch, &model.open(), &ModelDropout::OFF).double_value(&[0]) / target.len() as f64
@@ -29,7 +29,7 @@ fn assert_same(found: &Translation, expected: &Translation, what: &str) {
     assert!(gap < 1e-5, "{what}: {gap:e}");
 }
 
-/// Returns every sequence of up to `limit` tokens that ends with the end token.
+/// Returns every sequence of up to `limit` tokens that ends with the EOS token.
 fn all_targets(words: std::ops::Range<u32>, limit: usize) -> Vec<Vec<u32>> {
     let mut open = vec![Vec::new()];
     let mut finished = Vec::new();
@@ -110,8 +110,8 @@ fn head_sets_together_translate_as_alone() {
     }
 }
 
-/// Also in single precision, which uses another cache: sentences of all lengths, some of which must end with their first token, each under
-/// different gates.
+/// In single precision, which uses another cache. Sentences have all lengths, some must end with their first token, and their gates
+/// differ.
 #[test]
 fn sentences_that_end_at_different_times_translate_as_alone() {
     let wide = loud(TranslatorConfig { max_position_embeddings: 50, ..marian(23) }, 9);
@@ -157,7 +157,7 @@ fn label_smoothing_spreads_over_the_whole_vocabulary() {
 }
 
 #[test]
-fn a_logit_that_is_no_number_ends_the_search() {
+fn a_logit_that_is_not_finite_ends_the_search() {
     for (beam, spoilt) in [(1, f64::NAN), (3, f64::NAN), (1, f64::INFINITY), (3, f64::INFINITY)] {
         let sound = loud(marian(23), 4);
         let bias = |name: &str, tensor: &Tensor| match name {

@@ -1,4 +1,4 @@
-//! Relevance by definition, with the Jacobian of each step from autograd, on small random models in double precision.
+//! Checks relevance against its definition, with the Jacobian of each step from autograd, on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod random;
 
@@ -92,7 +92,7 @@ fn at_each(step: Step<'_>, x: &Tensor, relevance: &Tensor) -> Tensor {
 struct Steps<'a> {
     weights: &'a Weights,
     activate: fn(&Tensor) -> Tensor,
-    /// Prefix of the embeddings of distances, and of their norm.
+    /// Prefix of the relative-position embeddings and their norm.
     distances: Option<&'a str>,
 }
 
@@ -128,7 +128,7 @@ impl Steps<'_> {
         self.weights.get(name).unwrap()
     }
 
-    /// Returns weight and bias of maps that are treated as one.
+    /// Returns the concatenated weights and biases of linear maps that are treated as one.
     fn parts(&self, names: &[String]) -> [Tensor; 2] {
         ["weight", "bias"].map(|part| {
             let parts = names.iter().map(|name| self.weight(&format!("{name}.{part}")));
@@ -151,7 +151,7 @@ impl Steps<'_> {
         x.layer_norm(weight.size(), Some(&weight), Some(&bias), EPSILON, false)
     }
 
-    /// Returns scores of queries and keys with position terms: He et al. (2021), Equation 4.
+    /// Returns attention scores with position terms: He et al. (2021), Equation 4.
     fn scores(&self, maps: &[String], query: &Tensor, key: &Tensor) -> Tensor {
         let content = query.matmul(&key.transpose(-2, -1));
         let Some(prefix) = self.distances else { return content / (D_HEAD as f64).sqrt() };
@@ -249,9 +249,9 @@ fn names(prefix: &str, parts: &[&str]) -> Vec<String> {
     parts.iter().map(|part| format!("{prefix}.{part}")).collect()
 }
 
-/// Relevance also reaches queries and keys through products with embeddings of distances.
+/// Relevance also reaches queries and keys through products with relative-position embeddings.
 #[test]
-fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
+fn relevance_in_a_classifier_matches_explicit_jacobians() {
     let model = classifier();
     let steps =
         Steps { weights: model.weights(), activate: |x| x.gelu("none"), distances: Some("deberta.encoder") };
@@ -273,7 +273,7 @@ fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
     let pooled = steps.map("pooler.dense", &first).gelu("none");
     let logits = steps.map("classifier", &pooled);
     let expected = no_grad(|| model.forward(&texts, &model.open(), &ModelDropout::OFF));
-    assert!((&logits - expected).abs().max().double_value(&[]) < 1e-12, "the steps are the model's");
+    assert!((&logits - expected).abs().max().double_value(&[]) < 1e-12, "steps match the model");
 
     let batch = LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64]) };
     let found = model.relevance(&batch).unwrap();
@@ -315,7 +315,7 @@ fn marian_layer(
 }
 
 #[test]
-fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
+fn relevance_in_a_translator_matches_explicit_jacobians() {
     let model = translator();
     let batch = pair(&model);
     let steps = Steps { weights: model.weights(), activate: Tensor::silu, distances: None };
@@ -342,7 +342,7 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
         model.decode(&batch.decoder_input, &memory, &batch.source.bias, &gates, &ModelDropout::OFF)
     });
     let gap = (&y - states.squeeze_dim(0)).abs().max().double_value(&[]);
-    assert!(gap < 1e-12, "the steps are the model's");
+    assert!(gap < 1e-12, "steps match the model");
 
     let found = model.relevance(&batch).unwrap();
     let bias = steps.weight("final_logits_bias").view([-1]);
@@ -384,9 +384,9 @@ fn positions(length: i64) -> Tensor {
     Tensor::cat(&[angles.sin(), angles.cos()], 1)
 }
 
-/// A module without heads has no relevance; the residual stream passes it on.
+/// A module without heads receives no relevance; all of it stays in the residual stream.
 #[test]
-fn relevance_passes_a_layer_without_heads() {
+fn relevance_passes_through_a_layer_without_heads() {
     let model = translator();
     let heads: HeadSet = "enc-enc:2:1+enc-enc:2:2".parse().unwrap();
     let cut = model.without_heads(&heads, Removal::Cut).unwrap();

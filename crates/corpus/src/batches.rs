@@ -123,15 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_like_length_come_together_in_their_order() {
+    fn texts_of_similar_length_share_a_batch_longest_first() {
         let batches = longest_first_rows([3, 9, 3, 5, 9].into_iter(), 2);
         assert_eq!(batches, [vec![1, 4], vec![3, 0], vec![2]]);
     }
 
     /// 4,000 texts of 1 to 100 tokens. The longest of 8 random texts has 89 tokens on average, 76% more than the mean of 50.5; grouped
-    /// batches must have less than 10% of padding.
+    /// batches must have less than 10% padding.
     #[test]
-    fn grouping_by_length_spares_padding() {
+    fn grouping_by_length_saves_padding() {
         let lengths: Vec<usize> = (0..4_000).map(|index| index % 100 + 1).collect();
         let padded: usize = length_grouped(&lengths, 8, 1)
             .iter()

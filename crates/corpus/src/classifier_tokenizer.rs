@@ -197,7 +197,7 @@ impl ClassifierTokenizer {
         let mut inner = self.inner.clone();
         let direction = inner.get_truncation().map(|truncation| truncation.direction);
         if !matches!(direction, Some(TruncationDirection::Left)) {
-            inner.with_truncation(None).expect("nothing is checked where nothing is cut");
+            inner.with_truncation(None).expect("removing truncation cannot fail");
         }
         inner.to_string(true).expect("a tokenizer is plain data")
     }

@@ -1,7 +1,7 @@
 //! Documents that language models are trained on, or whose perplexity is measured.
 //!
-//! A [`DocumentFormat`] describes how a file contains them, so that a data set needs no code. Texts are kept unchanged; only what separates
-//! two documents belongs to neither.
+//! A [`DocumentFormat`] describes how a file contains them, so that a data set needs no code. Texts are kept unchanged; what separates
+//! two documents is dropped.
 mod cut;
 #[cfg(test)]
 mod tests;
@@ -75,7 +75,7 @@ pub enum Predicted {
     /// The last word and the white space before it (LAMBADA; Paperno et al. 2016, <https://aclanthology.org/P16-1144>).
     LastWord,
     /// The whole document, in blocks of about 512 bytes, or about 128 tokens of English. Each block becomes a document and is predicted
-    /// after the block before it, so that a random sample of documents is spread over the file. Blocks are cut in the text, so that a
+    /// with its predecessor as context, so that a random sample of documents is spread over the file. Blocks are cut in the text, so that a
     /// sample has equal segments for every tokenizer.
     Blocks,
 }

@@ -210,7 +210,7 @@ impl LanguageTokenizer {
     /// Finds the special tokens and configures `encode` and `decode`. Fails if a named token is missing.
     fn new(mut inner: Tokenizer, stated: &TokenizerSettings) -> Result<Self, String> {
         inner.with_padding(None);
-        inner.with_truncation(None).expect("nothing is checked where nothing is cut");
+        inner.with_truncation(None).expect("removing truncation cannot fail");
         foreign::set_prefix_space(&mut inner, stated.add_prefix_space);
         match (stated.adds_bos(), stated.name("bos_token")) {
             (Some(true), Some(token)) => {

@@ -1,5 +1,6 @@
 //! Tokenizers of T5, BART, mBART, M2M100 and Pegasus, read from `tokenizer.json`, with their special tokens and language codes.
 use std::path::Path;
+use std::sync::Once;
 
 use tokenizers::Tokenizer;
 use words::excerpt;
@@ -116,7 +117,10 @@ impl SentenceTokenizer for PieceTokenizer {
     fn decode(&self, ids: &[u32]) -> String {
         let decode = || self.inner.decode(ids, true).map_err(not_encoded);
         let text = guarded(decode, not_encoded).unwrap_or_else(|fault| {
-            words::warn(&format!("a translation counts as empty: {fault}"));
+            static ONCE: Once = Once::new();
+            ONCE.call_once(|| {
+                words::warn(&format!("translations that the tokenizer cannot decode count as empty: {fault}"))
+            });
             String::new()
         });
         if self.joins_punctuation { join_punctuation(&text) } else { text }

@@ -73,7 +73,7 @@ const LIST: Reader =
 
 /// Each check has one row, even if several readers share it.
 #[test]
-fn files_at_fault_are_refused_by_name_and_line() {
+fn faulty_files_are_refused_by_name_and_line() {
     for (reader, content, expected) in [
         (NAMED, &b"t\tn\na\t1\nb\n"[..], "line 3: 1 column, but the header has 2"),
         (NAMED, b"t\tn\n \t0\n", "line 2: `t` is empty"),
@@ -118,7 +118,7 @@ fn files_at_fault_are_refused_by_name_and_line() {
 
 /// The words of a sentence in CoNLL-U after the root, as number, form and head.
 #[test]
-fn sentences_that_are_no_tree_are_refused() {
+fn sentences_that_are_not_trees_are_refused() {
     let word = |[id, form, head]: &[&str; 3]| format!("{id}\t{form}\t_\t_\t_\t_\t{head}\tdep\t_\t_\n");
     for (root, others, expected) in [
         ("0", &[["3", "on", "1"]][..], "line 2: found word `3`, expected word 2 with its form"),
@@ -138,7 +138,7 @@ fn sentences_that_are_no_tree_are_refused() {
 }
 
 #[test]
-fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() {
+fn contradictory_descriptions_are_refused_before_a_file_is_read() {
     let by_number = "without a header, columns are numbers, counted from 1, but `a` is a name";
     let share = "but must be two numbers from 0 to 1, the smaller one first";
     for (reader, expected) in [
@@ -270,7 +270,7 @@ impl Tokens {
 }
 
 #[test]
-fn folders_of_tokenizers_at_fault_are_refused() {
+fn faulty_tokenizer_folders_are_refused() {
     let (lists, bert, silent) =
         (Classifier("roberta-lists"), Classifier("bert-list"), Classifier("distilbert-silent"));
     let (gpt2, llama2, llama3) = (Language("gpt2-lists"), Language("llama2"), Language("llama3"));

@@ -76,7 +76,7 @@ mod tests {
         Repeats { seed: 1, symbols: 9, shortest: 2, longest: 5, train: 400, dev: 7, test: 100 };
 
     #[test]
-    fn a_split_is_the_same_whatever_is_asked_of_the_others() {
+    fn a_split_does_not_depend_on_the_sizes_of_the_others() {
         let more = Repeats { train: 500, test: 50, ..OWN };
         assert_eq!(more.read("train").unwrap()[..400], OWN.read("train").unwrap());
         assert_eq!(more.read("test").unwrap(), OWN.read("test").unwrap()[..50]);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_the_symbols_do_not_give_are_refused() {
+    fn impossible_block_lengths_are_refused() {
         assert_eq!(OWN.validate(), Ok(()));
         let faults = [
             (Repeats { symbols: 95, ..OWN }, "data.repeats.symbols must be at most 94"),

@@ -182,7 +182,10 @@ impl Layout {
             }
             (Source::Text(text), RowKind::Jsonl) => Box::new(json::objects(text, path).into_iter()),
             (Source::Text(_), RowKind::Parquet | RowKind::Arrow) => {
-                return Err(Error::of(path, "it is not Parquet or Arrow, unlike its kind or file name"));
+                return Err(Error::of(
+                    path,
+                    "it is neither Parquet nor Arrow, although its kind or file name says so",
+                ));
             }
         })
     }

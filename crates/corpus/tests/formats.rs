@@ -115,7 +115,7 @@ fn binary_tables_at_fault_are_refused_in_one_line() {
         ("hub.parquet", "kind = 'conll'\ntext = 1\nlabel = 2", "it is a table in Parquet or Arrow, not text"),
         ("pandas.parquet", "kind = 'parquet'\ntext = 'text'\nlabel = 'gap'", "row 1: field `gap` is missing"),
         ("splits", text, "a folder of several splits"),
-        ("rows.jsonl.zst", text, "it is not Parquet or Arrow, unlike its kind or file name"),
+        ("rows.jsonl.zst", text, "it is neither Parquet nor Arrow"),
     ] {
         let refusal = labelled(&fixture(name), format).unwrap_err();
         assert!(refusal.contains(expected), "{name}: {refusal}");
@@ -259,7 +259,7 @@ fn test_sets_of_wmt_give_segments_references_and_documents() {
     fs::write(&latin_1, bytes).unwrap();
     for (source, target, translators, expected) in [
         (&source, &short, &[][..], "`src.sgm` has 3 lines, but `short.txt` has 2"),
-        (&source, &other, &[], "`src.sgm`: segment `1` of document `b`: `other.sgm` has another segment"),
+        (&source, &other, &[], "`src.sgm`: segment `1` of document `b`: `other.sgm` has a different segment"),
         (&source, &empty, &[], "`empty.sgm`: segment `2` of document `a`: it is empty"),
         (&source, &latin_1, &[], "`latin-1.sgm`: not valid UTF-8"),
         (&source, &torn, &[], "`torn.sgm`: it ends within a segment"),

@@ -14,7 +14,7 @@ pub enum Error {
     #[error("cannot {deed} `{}`", path.display())]
     File { deed: &'static str, path: PathBuf, source: std::io::Error },
 
-    /// A result file is at fault.
+    /// A result file is invalid.
     #[error(transparent)]
     Records(#[from] records::Error),
 
@@ -22,7 +22,7 @@ pub enum Error {
     #[error(transparent)]
     Significance(#[from] significance::Error),
 
-    /// The subject, its model or the machine is at fault.
+    /// An error in the setup, its model or the machine.
     #[error(transparent)]
     Subject(#[from] subject::Error),
 }

@@ -122,7 +122,7 @@ impl Pool {
         }
     }
 
-    /// Returns the pool's heads by increasing score, those to be masked first in front.
+    /// Returns the pool's heads by increasing score, the order in which they are masked.
     pub fn order(&self, scores: &HeadScores) -> Vec<HeadId> {
         let own = scores.iter().filter(|(id, _)| self.heads.contains(id)).collect();
         self.units.arrange(&own)

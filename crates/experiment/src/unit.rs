@@ -11,7 +11,7 @@ use crate::error::Error;
 pub enum Unit {
     /// A head
     Head,
-    /// All heads that share keys and values; in ALBERT, whose layers share weights, a head in every layer
+    /// All heads that share keys and values; in ALBERT, whose layers share weights, the same head in every layer
     Group,
 }
 
@@ -80,7 +80,7 @@ impl MaskingUnits {
         self.unit * if self.uniform { strata.len() } else { 1 }
     }
 
-    /// Returns the heads unit by unit, those to be masked first in front. A unit's score is the sum of its heads' scores.
+    /// Returns the heads unit by unit, in the order in which they are masked. A unit's score is the sum of its heads' scores.
     pub fn arrange(self, scores: &HeadScores) -> Vec<HeadId> {
         let mut units: BTreeMap<(MaskingStratum, usize), ScoredUnit> = BTreeMap::new();
         for (id, score) in scores.iter() {
@@ -143,9 +143,9 @@ mod tests {
         (names.collect::<Vec<_>>().join(" "), units.at_once(&layout().heads()))
     }
 
-    /// The groups sum to 9, 6.5, 2 and 14. A uniform order has the lower head of each of the four groups, then the others.
+    /// The groups sum to 9, 6.5, 2 and 14. A uniform order starts with the lower-scoring head of each of the four groups.
     #[test]
-    fn heads_go_by_their_own_scores_and_groups_by_their_sums() {
+    fn heads_are_ordered_by_their_scores_and_groups_by_their_sums() {
         for (unit, uniform, order, at_once) in [
             (Unit::Head, false, "21 12 22 13 14 23 11 24", 1),
             (Unit::Head, true, "21 12 13 23 22 14 11 24", 4),
@@ -158,7 +158,7 @@ mod tests {
 
     /// Sums over both layers: 8, 3, 8 and 12.5.
     #[test]
-    fn a_head_of_a_shared_layer_goes_from_all_layers() {
+    fn a_head_of_shared_layers_is_masked_in_all_layers() {
         let units = MaskingUnits::of(&layout().of_one_layer(), Unit::Group, false).unwrap();
         let order = units.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
         let names: Vec<String> = order.iter().map(ToString::to_string).collect();

@@ -15,7 +15,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Tasks, with the letter that marks each in the second cell of a row.
 const TASKS: [(char, &str); 3] = [('T', "translation"), ('C', "classification"), ('L', "language-modelling")];
 
-/// Heading on the page, tasks, and table in a setup's file. In a table for several tasks, second cells name the tasks with the key.
+/// Heading on the page, tasks, and table in a setup's file. In a table for several tasks, the second cells name the tasks with the key.
 const SECTIONS: [(&str, &str, &str); 24] = [
     ("The whole file", "TCL", ""),
     ("`[data]`", "TCL", "data"),
@@ -96,7 +96,7 @@ fn allowed(refusal: &str) -> Names {
 }
 
 #[test]
-fn the_keys_of_each_table_are_those_that_the_code_accepts_and_so_are_their_values() {
+fn the_keys_and_values_of_each_table_are_those_that_the_code_accepts() {
     for (heading, tasks, table) in SECTIONS {
         for (letter, task) in TASKS.into_iter().filter(|(letter, _)| tasks.contains(*letter)) {
             let letter = letter.to_string();

@@ -146,7 +146,7 @@ impl MeasuredCurve {
         let (now, place) = (subject.identity(&measured.experiment, &scored)?, self.path.display());
         ensure!(
             now.weights == measured.weights,
-            "`{place}` was measured with another model than is now in `{}`: measure it again with --again",
+            "`{place}` was measured with a model other than the one in `{}`: measure it again with --again",
             subject.folder().display()
         );
         let of_reference = |(name, _): &(&String, &String)| name.starts_with("reference: ");
@@ -215,7 +215,7 @@ mod tests {
     /// All 6 encoder heads of 18 heads may be removed, but not 6 of 6. If all other steps mask no head or all heads, the message names an
     /// option.
     #[test]
-    fn all_heads_of_one_type_may_go_but_not_all_of_the_model() {
+    fn all_heads_of_one_type_can_be_removed_but_not_all_of_the_model() {
         let thirds = curve(6, &[0, 3, 6]);
         assert_eq!(thirds.step_at(100, 18).unwrap().masked, 6);
         assert_eq!(thirds.step_at(50, 6).unwrap().masked, 3);

@@ -49,8 +49,8 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     curve: Option<String>,
 
-    /// Share of the curve's heads to remove, in percent; must be a step of the curve, or 0 to write the model with all its heads [default: the
-    /// largest whose heads are dispensable]
+    /// Share of the curve's heads to remove, in percent; must be a step of the curve, or 0 to write the model with all its heads [default:
+    /// the largest whose heads are dispensable]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
     percent: Option<u64>,
 
@@ -58,12 +58,12 @@ struct Args {
     #[arg(long, value_name = "PERCENT", value_parser = significance::margin, conflicts_with = "percent")]
     margin: Option<f64>,
 
-    /// GGUF file to write in addition, for llama.cpp: for Llama, Mistral without sliding windows, or Qwen2; layers may have lost different
-    /// heads
+    /// GGUF file to write in addition, for llama.cpp; supports Llama, Mistral without sliding windows, and Qwen2, also if layers lose
+    /// different numbers of heads
     #[arg(long, value_name = "FILE.gguf")]
     export_gguf: Option<PathBuf>,
 
-    /// Number format of the weights in the GGUF file
+    /// Data type of the weights in the GGUF file
     #[arg(long = "type", value_enum, default_value_t = Precision::F16, requires = "export_gguf")]
     precision: Precision,
 
@@ -82,8 +82,8 @@ struct Args {
 /// Ways to remove heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Remove them from the weights, and list them in config.json. transformers 4.57 and 5 load the model by modeling_headcount.py, which
-    /// is included, with trust_remote_code=True; the manual lists the families
+    /// Remove them from the weights, and list them in config.json. transformers 4.57 and 5 load the model with the included
+    /// modeling_headcount.py and trust_remote_code=True; the manual lists the families
     Cut,
     /// Set their weights to zero, which any tool can read
     Zeros,
@@ -91,7 +91,7 @@ enum Form {
     /// transformers, onnx and onnxruntime
     Onnx,
     /// Remove them and renumber the others: a smaller Llama, Mistral or Qwen, which transformers loads. Every layer must lose an equal
-    /// number, as with iterative-prune --uniform
+    /// number of heads, as with iterative-prune --uniform
     Uniform,
 }
 
@@ -196,7 +196,7 @@ fn described(step: &CurveRow) -> String {
     )
 }
 
-/// Returns the call by which transformers loads the pruned model in `folder`, or what to do if it cannot.
+/// Returns the transformers call that loads the exported model in `folder`, or what to do if transformers cannot load it.
 fn for_transformers(folder: &Path) -> String {
     let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();

@@ -274,6 +274,6 @@ fn what_cannot_be_written_is_refused() {
     let mut other: Value = serde_json::from_slice(&fs::read(folder.path().join(weights)).unwrap()).unwrap();
     other["identity"]["weights"] = "0123".into();
     fs::write(folder.path().join(weights), other.to_string()).unwrap();
-    refused(&["--curve", "all/entropy", "--percent", "50"], "was measured with another model than");
+    refused(&["--curve", "all/entropy", "--percent", "50"], "was measured with a model other than");
     assert!(!folder.path().join("refused").exists());
 }

@@ -10,7 +10,7 @@ pub struct Storage {
     pub fused: &'static [Fused],
 }
 
-/// Maps of one input that are fused into one tensor along the outputs.
+/// Maps with a common input that are fused into one tensor along the outputs.
 #[derive(Debug, PartialEq)]
 pub struct Fused {
     /// Name of the tensor.

@@ -15,7 +15,7 @@ use crate::{Error, checkpoint};
 
 /// Maximum size of a header in bytes, as in the safetensors crate.
 const LONGEST_HEADER: u64 = 100_000_000;
-/// Numbers read and converted at once, so that a model takes hardly more memory than its tensors.
+/// Number of elements read and converted at once, so that a model takes hardly more memory than its tensors.
 const CHUNK: usize = 1 << 22;
 
 /// Prefixes that wrappers add to tensor names.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// Reads the configuration of a folder to be exported. Fails if llama.cpp's `llama` and `deci` cannot represent the model.
+/// Reads the configuration of a folder to be exported. Fails if neither `llama` nor `deci` of llama.cpp can represent the model.
 pub(crate) fn read(folder: &Path) -> Result<LanguageConfig, Error> {
     let path = folder.join("config.json");
     let json: Map<String, Value> = families::checkpoint::read_json(&path)?;
@@ -35,7 +35,7 @@ fn check_family(model_type: &str) -> Result<(), String> {
     Err(format!("model_type `{model_type}` cannot be written as GGUF{why}; expected llama, mistral or qwen2"))
 }
 
-/// Refuses what llama.cpp's `llama` and `deci` cannot represent.
+/// Refuses configurations that llama.cpp's `llama` and `deci` cannot represent.
 fn check(config: &LanguageConfig) -> Result<(), String> {
     if ![Activation::Silu, Activation::Swish].contains(&config.hidden_act) {
         return Err(format!("hidden_act `{:?}` cannot be written as GGUF; expected silu", config.hidden_act));

@@ -1,4 +1,4 @@
-//! Errors of reading and writing GGUF files and folders.
+//! Errors when reading and writing GGUF files and folders.
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,6 @@ impl Error {
 
     /// Makes an error from a library's message about a file, without candle's backtrace lines.
     pub(crate) fn told(path: &Path) -> impl Fn(candle_core::Error) -> Self {
-        |error| Self::of(path, excerpt(error.to_string().lines().next().unwrap_or("for no stated reason")))
+        |error| Self::of(path, excerpt(error.to_string().lines().next().unwrap_or("unknown error")))
     }
 }

@@ -48,7 +48,7 @@ pub fn check(folder: &Path) -> Result<(), Error> {
 /// heads are left out; if layers differ, the architecture is llama.cpp's `deci`.
 ///
 /// # Errors
-/// If [`check`] refuses the folder, its weights are at fault, or the file cannot be written.
+/// If [`check`] refuses the folder, its weights are invalid, or the file cannot be written.
 pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported, Error> {
     let config = config::read(folder)?;
     let path = folder.join("model.safetensors");
@@ -253,7 +253,7 @@ mod tests {
 
     /// Two heads of 6 rows: llama.cpp pairs rows 0 and 1, which are rows 0 and 3 in transformers.
     #[test]
-    fn rows_that_turn_together_lie_side_by_side_in_each_head() {
+    fn rows_that_rotate_together_are_neighbours_in_each_head() {
         let rows = Tensor::arange(0_f32, 12.0, &Device::Cpu).unwrap();
         let pairs = interleave_rotary(&rows, 2).unwrap();
         let expected = [0., 3., 1., 4., 2., 5., 6., 9., 7., 10., 8., 11.];

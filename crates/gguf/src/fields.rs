@@ -38,7 +38,7 @@ pub(crate) fn of_tokenizer(
     Ok(Some(fields))
 }
 
-/// Returns the chat template: transformers writes it to a separate file since version 4.57, and to the settings before.
+/// Returns the chat template. Since version 4.57, transformers writes it to a separate file; earlier versions write it to the settings.
 fn chat_template(folder: &Path, settings: &Value) -> Result<Option<String>, Error> {
     let path = folder.join("chat_template.jinja");
     match settings["chat_template"].as_str() {
@@ -76,7 +76,7 @@ struct Inner {
     model: &'static str,
     rule: Option<&'static Rule>,
     merges: Vec<[String; 2]>,
-    /// True if a blank is prepended to texts.
+    /// True if a space is prepended to texts.
     prefix: bool,
 }
 
@@ -145,7 +145,7 @@ fn adds_only_before(part: &Value) -> bool {
     }
 }
 
-/// Returns whether a blank is prepended to texts; `None` unless blanks become `▁` as in llama.cpp.
+/// Returns whether a space is prepended to texts; `None` unless spaces become `▁` as in llama.cpp.
 fn puts_blank_before(normalizers: &[&Value], pre_tokenizer: &Value) -> Option<bool> {
     let is_metaspace = pre_tokenizer["type"] == "Metaspace" && pre_tokenizer["split"] == false;
     match normalizers {

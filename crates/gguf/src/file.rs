@@ -64,7 +64,7 @@ impl GgufFile {
         let refusal = |error: candle_core::Error| {
             let said = error.to_string();
             let said = said.lines().next().unwrap_or_default();
-            let types = "; expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1 and Q2_K to Q8_K";
+            let types = "; expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1 or Q2_K to Q8_K";
             fault(format!("{said}{}", if said.contains("unknown dtype") { types } else { "" }))
         };
         // candle divides by `general.alignment` and allocates lengths before it checks them, so it may panic.

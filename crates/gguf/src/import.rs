@@ -294,7 +294,7 @@ mod tests {
 
     /// As in llama.cpp (`llama_model::load_hparams`): the default is `linear`, and `scale_linear` is the factor's older name.
     #[test]
-    fn positions_are_scaled_linearly_unless_the_file_says_otherwise() {
+    fn positions_are_scaled_linearly_unless_the_file_sets_otherwise() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.gguf");
         let read = |kind: Option<&str>, factor: &str, value: f32| {

@@ -14,7 +14,7 @@ pub fn main() -> ExitCode {
     exit_code(run())
 }
 
-/// Replaces this process by the script, run by the Python in the environment variable `PYTHON`.
+/// Replaces this process with the script, run by the Python in the environment variable `PYTHON`.
 fn run() -> Result<()> {
     let python = env::var_os("PYTHON").unwrap_or_else(|| OsString::from("python3"));
     let own = env::current_exe().context("cannot find the folder of llama-cpp")?;

@@ -43,8 +43,8 @@ pub(crate) fn read(file: &GgufFile, kind: &Architecture) -> Result<Tokens, Error
     let of_llama3 =
         file.text("tokenizer.ggml.pre")?.and_then(Rule::named).is_some_and(|rule| rule.name == "llama-bpe");
     let adds_begin = file.flag("tokenizer.ggml.add_bos_token")?.or(adds_begin).unwrap_or(of_llama3);
-    // If nothing is prepended to texts, the BOS token may start a chat turn, as in SmolLM2. The model has then seen the separator of texts
-    // before a text, if the vocabulary contains it.
+    // If nothing is prepended to texts, the BOS token may start a chat turn, as in SmolLM2. In training, texts then followed the
+    // end-of-text token, if the vocabulary contains it.
     let between = ids.get(corpus::language_tokenizer::END_OF_TEXT).copied().filter(|_| !adds_begin);
     let begin = between.or(named("bos")?);
     let end = named("eos")?;

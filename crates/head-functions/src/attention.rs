@@ -1,9 +1,9 @@
 //! Attention of one head in one sentence, reduced to what its functions depend on.
 //!
-//! Which keys are left out depends on the function, as in Voita et al. (2019). Confidence leaves out the symbols that end texts: `</s>` in
-//! translators and RoBERTa, `[SEP]` in BERT, and the end-of-text symbols of language models, one of which GPT-2 also puts before texts.
-//! `[CLS]`, `<s>` and other symbols that begin texts count. Relative positions leave out nothing. Relations and rare tokens leave out all
-//! special symbols.
+//! Which keys are left out depends on the function, as in Voita et al. (2019). Confidence leaves out the tokens that end texts: `</s>` in
+//! translators and RoBERTa, `[SEP]` in BERT, and the end-of-text tokens of language models, one of which GPT-2 also puts before texts.
+//! `[CLS]`, `<s>` and other tokens that begin texts count. Relative positions leave out nothing. Relations and rare tokens leave out all
+//! special tokens.
 use core_masking::HeadId;
 use subject::TextAttention;
 
@@ -12,7 +12,7 @@ use crate::sentence::Sentence;
 /// Keys and words that a head attends to most.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SentenceAttention {
-    /// Sum of the maximum weights over queries that see several keys, without the symbols that end texts as keys.
+    /// Sum of the maximum weights over queries that see several keys, without the tokens that end texts as keys.
     pub sum_of_greatest: f64,
     /// For each query, the key with the maximum weight among all that it sees.
     pub keys: Vec<usize>,
@@ -101,9 +101,9 @@ pub mod tests {
         HeadId::from_index(Attention::SelfAttention, 0, 0)
     }
 
-    /// Two words and the end symbol; without it the maximum weights are 0.5, 0.375 and 0.25.
+    /// Two words and the EOS token; without it the maximum weights are 0.5, 0.375 and 0.25.
     #[test]
-    fn the_end_symbol_has_no_part_in_confidence_and_text_but_in_positions() {
+    fn the_eos_token_counts_for_positions_but_not_for_confidence_and_text() {
         let sentence = of_words(2, &[], true);
         let weights = attention(&[&[0.5, 0.25, 0.25], &[0.125, 0.375, 0.5], &[0.25, 0.25, 0.5]]);
         let attention = SentenceAttention::new(&sentence, &weights, head(), false);
@@ -115,7 +115,7 @@ pub mod tests {
 
     /// A decoder's weights on later tokens are 0 and must not win if all others are 0 too.
     #[test]
-    fn only_what_a_query_sees_is_looked_at() {
+    fn only_keys_that_a_query_sees_count() {
         let sentence = of_words(2, &[], false);
         let weights = attention(&[&[1.0, 0.0, 0.0], &[0.0, 1.0, 0.0], &[0.0, 0.25, 0.75]]);
         let attention = SentenceAttention::new(&sentence, &weights, head(), false);

@@ -1,7 +1,7 @@
 //! Heads that attend to one relative position: Voita et al. (2019), Section 5.1.
 //!
 //! A head is positional if at least 90% of its maximum weights are at one relative position, which is its most frequent one. All tokens are
-//! keys and queries, including special symbols. A query that sees a single key has no choice and is not counted.
+//! keys and queries, including special tokens. A query that sees a single key has no choice and is not counted.
 //!
 //! In sentences of eight tokens no head can attend to the previous token in 90% of the queries, since the first has none. Beyond the paper,
 //! rows also contain the share among queries that have a key at the position; no head is called positional by that share.
@@ -29,7 +29,7 @@ pub fn holds(sum: RatioStatistics) -> bool {
     sum.denominator > 0.0 && 100.0 * sum.numerator >= POSITIONAL_PERCENT * sum.denominator
 }
 
-/// Returns the relative position, key minus query, of most maximum weights of a head. Ties go to the nearest position, then to the earlier
+/// Returns the most frequent relative position, key minus query, of maximum weights. Ties go to the nearest position, then to the earlier
 /// one.
 pub fn most_frequent<'a>(of: impl Iterator<Item = (&'a Sentence, &'a SentenceAttention)>) -> i64 {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
@@ -81,7 +81,7 @@ mod tests {
         (position, counts(sentence, &attention, position))
     }
 
-    /// Ten words and the end symbol: ten queries have a next token, the end symbol has none. 9 of 10 are enough, 8 are not.
+    /// Ten words and the EOS token: ten queries have a next token, the EOS token has none. 9 of 10 are enough, 8 are not.
     #[test]
     fn ninety_percent_are_enough_and_less_is_not() {
         let sentence = of_words(10, &[], true);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn of_positions_that_tie_the_nearest_counts_and_then_the_one_before() {
+    fn ties_go_to_the_nearest_position_and_then_to_the_earlier_one() {
         let most = |counts: &[(i64, usize)]| nearest_of_most(&counts.iter().copied().collect());
         assert_eq!(most(&[(-3, 4), (1, 4), (-1, 4), (2, 3)]), -1);
         assert_eq!(most(&[(-3, 5), (1, 4)]), -3);

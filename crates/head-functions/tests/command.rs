@@ -94,7 +94,7 @@ fn equal_runs_give_equal_files_on_any_number_of_threads() {
     let written = || fs::metadata(&signature).unwrap().modified().unwrap();
     let before = written();
     command(one.path()).assert().success();
-    assert_eq!(written(), before, "what is there and fits is used");
+    assert_eq!(written(), before, "existing results that match are used");
     command(one.path()).args(["--first-piece", "--again"]).assert().success();
     assert!(fs::read_to_string(&signature).unwrap().contains("\"first_piece\": true"));
 }
@@ -116,7 +116,7 @@ fn a_language_model_follows_arcs_to_earlier_words() {
 }
 
 #[test]
-fn a_classifier_is_looked_at_on_trees_of_a_file() {
+fn a_classifier_is_measured_on_trees_from_a_file() {
     let folder = with_model(CLASSIFIER);
     write_trees(folder.path(), TREES);
     command(folder.path()).args(["--trees", "data/a.conllu", "--frequent", "3"]).assert().success();
@@ -148,7 +148,7 @@ fn a_split_without_trees_has_no_dependencies() {
 }
 
 #[test]
-fn trees_and_splits_that_are_none_are_refused_in_one_line() {
+fn invalid_trees_and_splits_are_refused_in_one_line() {
     let folder = with_model(CLASSIFIER);
     write_trees(folder.path(), "1\tlovely\t_\n");
     for (arguments, said) in [
@@ -182,7 +182,7 @@ fn sentences_beyond_the_model_are_left_out_or_refused_if_all_are() {
 
 /// SentencePiece gives no offsets.
 #[test]
-fn a_tokeniser_without_offsets_is_refused() {
+fn a_tokenizer_without_offsets_is_refused() {
     let spec = "description = \"As it comes from a hub\"\n\
                 [data.splits]\ntest = { source = \"a.en\", target = \"a.xx\" }\n\
                 [checkpoint]\nfrom = \"opus\"\n";
@@ -242,7 +242,7 @@ fn relevance_in_a_language_model_and_named_heads_of_a_classifier_are_refused() {
 const NAMED_HEADS: &str = "named-heads-first-20.csv";
 
 #[test]
-fn every_head_has_a_row_of_each_score_whose_sums_are_those_of_its_sequences() {
+fn every_head_has_a_row_for_each_score_of_its_sequences() {
     let folder = with_model(LANGUAGE_MODEL);
     let run = |arguments: &[&str]| {
         let mut command = test_support::command("named-heads", folder.path());
@@ -268,7 +268,7 @@ fn every_head_has_a_row_of_each_score_whose_sums_are_those_of_its_sequences() {
             assert!(low <= row.share && row.share <= high, "{row:?}");
             assert!((row.share - row.numerator / row.denominator).abs() < 1e-12, "{row:?}");
             if [FunctionName::Induction, FunctionName::DuplicateToken].contains(&score) {
-                // 96 positions hold BOS and two blocks of 47; the queries at 48 to 94 see 49 to 95 keys
+                // 96 positions contain BOS and two blocks of 47; the queries at 48 to 94 see 49 to 95 keys
                 let even = (49..=95).map(|seen| 1.0 / f64::from(seen)).sum::<f64>() / 47.0;
                 assert_eq!(row.denominator, 50.0 * 47.0);
                 assert!((row.baseline.unwrap() - even).abs() < 1e-12, "{row:?}");
@@ -291,9 +291,9 @@ fn look(folder: &Path, arguments: &[&str]) -> (Vec<(String, usize, usize)>, Stri
     (data["maps"].as_array().unwrap().iter().map(map).collect(), page)
 }
 
-/// The encoder reads the words and EOS. The decoder reads the start symbol instead of EOS.
+/// The encoder reads the words and EOS. The decoder reads the start token instead of EOS.
 #[test]
-fn a_translator_shows_source_against_its_translation_or_one_that_is_given() {
+fn a_translator_shows_the_source_with_its_own_or_a_given_translation() {
     let folder = with_model(TRANSLATOR);
     let (maps, page) = look(folder.path(), &["the dog"]);
     let [(_, source, _), (_, target, of_source), (_, read, of_read)] = &maps[..] else { panic!("{maps:?}") };
@@ -302,11 +302,11 @@ fn a_translator_shows_source_against_its_translation_or_one_that_is_given() {
     assert!(page.contains("Generated translation"));
     let given = ["the dog", "--second", "a", "--mask", "enc-dec:2:1"];
     let (maps, page) = look(folder.path(), &given);
-    assert_eq!((maps[1].1, maps[2].1), (2, 2), "one token and the end symbol");
+    assert_eq!((maps[1].1, maps[2].1), (2, 2), "one token and EOS");
     assert!(page.contains("Given translation") && page.contains("enc-dec:2:1"));
 }
 
-/// Special symbols: `[CLS] a [SEP]` for a text, `[CLS] a [SEP] a [SEP]` for a pair.
+/// Special tokens: `[CLS] a [SEP]` for a text, `[CLS] a [SEP] a [SEP]` for a pair.
 #[test]
 fn a_classifier_shows_a_text_or_a_pair() {
     let folder = with_model(CLASSIFIER);
@@ -337,7 +337,7 @@ fn a_language_model_shows_any_text_and_refuses_what_it_cannot_read() {
 
 /// One fault is a path below a file, where nothing can be written.
 #[test]
-fn what_cannot_be_shown_is_refused_before_the_model_is_trained() {
+fn invalid_requests_are_refused_before_the_model_is_trained() {
     let folder = test_support::folder(LANGUAGE_MODEL);
     let faults: [(&[&str], &str); 3] = [
         (&["--second", "dog"], "a language model reads one text"),

@@ -11,7 +11,7 @@ pub enum Attention {
     /// Encoder self-attention.
     #[default]
     EncEnc,
-    /// Attention from decoder to encoder.
+    /// Cross-attention from decoder to encoder.
     EncDec,
     /// Decoder self-attention.
     DecDec,
@@ -126,7 +126,7 @@ impl Selection {
         }
     }
 
-    /// Returns the heads as named in result files.
+    /// Returns the scope of the selected heads, as in result files.
     pub fn scope(self, layout: &HeadLayout) -> Scope {
         match self {
             Self::Paper if layout.heads_of(Attention::EncEnc).is_ok() => Scope::One(Attention::EncEnc),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_survive_a_round_trip_and_others_are_refused_with_those_allowed() {
+    fn names_parse_back_and_unknown_names_are_refused_with_those_allowed() {
         for scope in Scope::EACH {
             assert_eq!(scope.name().parse(), Ok(scope));
             assert_eq!(scope.to_string(), scope.name());

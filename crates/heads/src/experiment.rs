@@ -14,7 +14,7 @@ pub enum Rows {
     Gates,
     /// A list of heads and random sets, tested.
     Audit,
-    /// Agreement of two sweeps, computed from their rows.
+    /// Agreement between two sweeps, computed from their rows.
     Correlation,
     /// Rows of other types, which are not tested.
     Untested,

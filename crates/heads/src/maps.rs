@@ -1,7 +1,7 @@
-//! Attention weights of heads in one text.
+//! Attention weights of heads on one text.
 use crate::Attention;
 
-/// Attention weights of all heads of one type in one text.
+/// Attention weights of all heads of one attention type on one text.
 #[derive(Debug, Clone)]
 pub struct AttentionMaps {
     /// The attention type.

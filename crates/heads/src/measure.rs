@@ -49,8 +49,8 @@ pub enum Measure {
     /// Sum of `|∂L(x)/∂ξ_h|` over the heads of the attention module, in nats, mean over segments or positions, as requested; equal for all
     /// heads of a module.
     ModuleImportance,
-    /// Cosine of the residual stream before and after the head's attention module, mean over positions; equal for all heads of a module: He
-    /// et al. (2024). Compares x with x + attention(norm(x)) for pre-norm, and x with norm(x + attention(x)) for post-norm.
+    /// Cosine similarity of the residual stream before and after the head's attention module, mean over positions; equal for all heads of a
+    /// module: He et al. (2024). Compares x with x + attention(norm(x)) for pre-norm, and x with norm(x + attention(x)) for post-norm.
     ModuleSimilarity,
     /// `-∂L(x)/∂ξ_h` in nats, mean over segments: the first-order estimate of the increase in loss from masking the head. Importance
     /// without absolute values, so segments in which the head helps and hurts cancel.
@@ -82,7 +82,7 @@ pub enum Needs {
     Results,
 }
 
-/// End of a criterion at which heads are masked first.
+/// End of a criterion's scale at which heads are masked first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum First {
     /// Heads with the smallest values are masked first.
@@ -272,7 +272,7 @@ const TABLE: &[Entry; 17] = &[
         label: Some("first order"),
         unit: "nats",
         needs: Needs::GateGradients,
-        order: Some(("first-order", "Mean signed gradient of the loss with respect to the head's gate")),
+        order: Some(("first-order", "Negative mean gradient of the loss with respect to the gate")),
         source: "attribution patching (Kram\u{e1}r et al. 2024)",
         ..PLAIN
     },

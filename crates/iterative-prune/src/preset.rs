@@ -17,7 +17,7 @@ pub enum Preset {
     /// --estimate-on, also by the oracle
     #[value(name = COMPARE_METHODS.name)]
     Methods,
-    /// A search for heads that can best be masked together, on another split than the one that is scored
+    /// A search for heads that can best be masked together, on a split other than the one that is scored
     #[value(name = JOINT_SEARCH.name)]
     Search,
 }

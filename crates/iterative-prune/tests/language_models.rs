@@ -17,9 +17,9 @@ fn signature(folder: &Path, file: &str) -> Signature {
 const TIMED: [&str; 10] =
     ["--batch-size", "2", "--repeats", "2", "--minutes", "0", "--estimate-limit", "20", "--limit", "first:6"];
 
-/// The oracle masks first the heads that cost the fewest nats.
+/// The oracle starts by masking the heads that cost the fewest nats.
 #[test]
-fn every_experiment_takes_a_language_model() {
+fn every_experiment_runs_on_a_language_model() {
     let folder = with_model(LANGUAGE_MODEL);
     let oracle = ["--order", "oracle", "--step-percent", "13", "--resamples", "99"];
     for (program, arguments) in [
@@ -36,9 +36,9 @@ fn every_experiment_takes_a_language_model() {
     let by_choices: Vec<AblationRow> = rows(folder.path(), "ablate-one-agreement.csv");
     assert_eq!((by_nats.len(), by_choices.len()), (8, 8));
     assert!(by_nats.iter().all(|row| row.metric.name() == "nats" && row.attention == "self"));
-    // 320 random tokens cost ln 320 = 5.77 nats each
+    // a uniform prediction over 320 tokens costs ln 320 = 5.77 nats per token
     assert!((1.0..5.5).contains(&by_nats[0].base_score), "{}", by_nats[0].base_score);
-    assert!(by_nats.iter().any(|row| row.score > row.base_score), "a model without a head has more nats");
+    assert!(by_nats.iter().any(|row| row.score > row.base_score), "masking some head costs nats");
     assert!(by_choices.iter().all(|row| row.metric.name() == "accuracy"));
     let arguments = signature(folder.path(), "ablate-one.json").identity.arguments;
     assert_eq!(arguments["task"], "language-modelling");
@@ -58,7 +58,7 @@ fn every_experiment_takes_a_language_model() {
 
 /// Each head has an interval around its mean, and the lowest heads are masked first. Plain texts have no choices to attribute.
 #[test]
-fn logits_of_choices_of_two_are_attributed_to_heads() {
+fn logit_differences_of_two_choices_are_attributed_to_heads() {
     let folder = with_model(LANGUAGE_MODEL);
     let on_choices = ["--split", "agreement", "--estimate-on", "agreement"];
     command("importance", folder.path()).args(on_choices).assert().success();
@@ -94,7 +94,7 @@ fn texts_are_continued_with_and_without_heads() {
     assert_eq!(speeds[0].tokens, 8 * speeds[0].segments as u64);
 }
 
-/// Scores the trained model by a setup with this split and other entries; returns the score and the signature's arguments.
+/// Scores the trained model with a setup that has this split and these entries; returns the score and the signature's arguments.
 fn scored(folder: &Path, split: &str, entries: &str) -> (AblationRow, BTreeMap<String, Value>) {
     let spec = format!(
         "task = \"language-modelling\"\ndescription = \"\"\ncheckpoint.from = \"models/tiny\"\ndata.splits.test = {split}\n\
@@ -108,7 +108,7 @@ fn scored(folder: &Path, split: &str, entries: &str) -> (AblationRow, BTreeMap<S
 
 /// In windows of one token with `begin`, every token is predicted from BOS alone: "QQQQ" costs as many nats per token as "Q".
 #[test]
-fn windows_that_begin_anew_forget_what_stood_before() {
+fn windows_that_begin_with_bos_ignore_earlier_tokens() {
     let folder = with_model(LANGUAGE_MODEL);
     let nats = |text: &str, windows: &str| {
         fs::write(folder.path().join("data/text.txt"), text).unwrap();
@@ -147,9 +147,9 @@ fn questions(context: &str) -> String {
     format!("{{ files = [\"q.jsonl\"], choices = {{ kind = \"jsonl\", {context}{choices} }} }}")
 }
 
-/// Asks questions from a user's file; an invalid description, window or question is refused.
+/// Asks questions from a user's file; an invalid question, window or training entry is refused.
 #[test]
-fn questions_of_a_file_are_asked_as_described() {
+fn questions_from_a_file_are_asked_as_configured() {
     let folder = with_model(LANGUAGE_MODEL);
     let right = r#"{"q": "The dog", "a": "sleeps.", "b": "zzzz qqqq.", "right": 0}"#;
     let file = folder.path().join("data/q.jsonl");
@@ -174,9 +174,9 @@ fn questions_of_a_file_are_asked_as_described() {
     }
 }
 
-/// Heads that share keys and values are masked together, even by a random order.
+/// Heads that share keys and values are masked together, even by a random ranking.
 #[test]
-fn random_orders_mask_whole_groups() {
+fn random_rankings_mask_whole_groups() {
     let folder = with_model(LANGUAGE_MODEL);
     let random = ["--order", "random", "--random-orders", "3", "--unit", "group", "--step-percent", "25"];
     command("iterative-prune", folder.path()).args(random).args(["--resamples", "0"]).assert().success();

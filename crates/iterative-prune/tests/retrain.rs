@@ -19,7 +19,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
 
 /// The steps equal those without training, and each costs an equal number of updates. Step 0 and the last step do not depend on the order.
 #[test]
-fn each_step_is_trained_on() {
+fn each_step_is_trained_further() {
     let folder = with_model(TRANSLATOR);
     let curve = ["--attention", "enc-enc", "--step-percent", "50"];
     let retrain = [&curve[..], &["--retrain", "2"]].concat();
@@ -83,7 +83,7 @@ fn a_step_is_the_control_of_trained_gates() {
 }
 
 #[test]
-fn what_cannot_be_trained_on_is_refused_before_anything_is_trained() {
+fn invalid_retraining_is_refused_before_anything_is_trained() {
     let folder = with_model(CLASSIFIER);
     for arguments in
         [&["--retrain", "0"][..], &["--retrain", "1", "--recompute"], &["--retrain", "1", "--rescale"]]

@@ -1,4 +1,4 @@
-//! Tests pages of a text with an HTML parser. `LOOK_PAGES` names a folder in which they stay, for the test in a browser.
+//! Tests the pages of `look` with an HTML parser. If `LOOK_PAGES` names a folder, pages are kept there for the test in a browser.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn parsed(path: &Path) -> (Html, Value) {
 
 /// The translator of the synthetic results, on a text that tries to inject markup.
 #[test]
-fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
+fn a_page_contains_escaped_texts_weights_as_bytes_and_facts_about_heads() {
     let folder = synthetic_results();
     let folders = folders(folder.path());
     let (source, target) = (["the", "dog", "\n", HOSTILE, "</s>"], ["le", "  ", "chien", "</s>"]);
@@ -85,7 +85,7 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
     }
     assert_eq!(html.select(&Selector::parse("img").unwrap()).count(), 0);
     let buttons = Selector::parse("button[data-head]").unwrap();
-    assert_eq!(html.select(&buttons).count(), 17, "a head that was removed has none");
+    assert_eq!(html.select(&buttons).count(), 17, "removed heads have no button");
     let tokens = &data["maps"][0]["keys"];
     assert_eq!((tokens[2].as_str(), data["maps"][1]["queries"][1].as_str()), (Some("↵"), Some("␣␣")));
     assert!(tokens[3].as_str().unwrap().contains("\\u{1b}"), "{tokens}");

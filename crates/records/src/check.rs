@@ -215,7 +215,7 @@ fn range<R: Row>(path: &Path, row: &R, (column, found, allowed): (&str, f64, &st
     Error::Invalid(format!("`{}`: {column} of {row} is {found}, but it must be {allowed}", path.display()))
 }
 
-/// Formats a number without long rows of zeros.
+/// Formats a number without long runs of zeros.
 fn shown(number: f64) -> String {
     let is_plain = number == 0.0 || number.is_nan() || (1e-5..1e16).contains(&number.abs());
     if is_plain { number.to_string() } else { format!("{number:e}") }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// Another process is writing the file.
-    #[error("`{}` is being written by another process: wait for it or choose another file with --output", path.display())]
+    #[error("`{}` is being written by another process: wait for it or choose another file with the experiment's --output", path.display())]
     InUse {
         /// The CSV file.
         path: PathBuf,

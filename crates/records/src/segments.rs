@@ -285,7 +285,7 @@ fn member(bytes: &[u8], limit: u64) -> Result<Option<(Vec<u8>, usize)>, String> 
         return Ok(None);
     }
     if text.len() as u64 > limit {
-        return Err(format!("one of its gzip members contains more than {LONGEST} bytes of text"));
+        return Err(format!("one of its gzip members contains more than {limit} bytes of text"));
     }
     Ok(Some((text, bytes.len() - decoder.into_inner().len())))
 }

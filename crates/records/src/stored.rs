@@ -141,7 +141,7 @@ impl<R: Row> Stored<R> {
         }
         let differences = differences.join("; ");
         let fault = format!(
-            "belongs to another run ({differences}): replace it with the experiment's --again, or choose another file with --output"
+            "belongs to another run ({differences}): replace it with the experiment's --again, or choose another file with its --output"
         );
         Err(Error::of(&self.path, fault))
     }

@@ -75,7 +75,7 @@ pub(crate) fn check_complete(
 
 /// Parses the content of the file at `path`, which is only used in errors.
 ///
-/// - `is_growing`: if several rows have one key, the last one counts
+/// - `is_growing`: if several rows share a key, the last one counts
 pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8], is_growing: bool) -> Result<Table<R>, Error> {
     let complete = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let mut rows = BTreeMap::new();
@@ -104,7 +104,7 @@ fn is_later<R: Row>(column: &str) -> bool {
     LATER.contains(&column) || R::LATER.contains(&column)
 }
 
-/// Returns the columns of the header in the first line; a file without a complete line may be the start of a header.
+/// Returns the columns of the header in the first line; a file without a complete line may contain the start of a header.
 fn header_columns<R: Row>(
     path: &Path,
     first: Option<&[u8]>,

@@ -1,4 +1,4 @@
-//! Warnings of a run in its signature; a separate file, since a process has one list of warnings.
+//! Signatures contain the warnings of their run. A separate test file, since a process has one list of warnings.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ fn row(name: &str) -> AblationRow {
 }
 
 #[test]
-fn a_signature_holds_the_warnings_of_the_run_also_if_it_is_killed() {
+fn a_signature_contains_the_warnings_of_the_run_even_if_it_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ablate-one.csv");
     let run = Provenance::collect("cpu", 1, BTreeMap::new());
@@ -26,7 +26,7 @@ fn a_signature_holds_the_warnings_of_the_run_also_if_it_is_killed() {
     writer.finish().unwrap();
     assert_eq!(stored("ablate-one.json")[0].warnings, [first, "all answers end at the limit"]);
 
-    // neither the identity nor a signature without warnings has changed
+    // neither the identity nor a signature without warnings has the key
     let json = std::fs::read_to_string(folder.path().join("ablate-one.json")).unwrap();
     for older in [json.split("\"runs\"").next().unwrap(), &serde_json::to_string(&signature).unwrap()] {
         assert!(!older.contains("\"warnings\":"), "{older}");

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_asked_for_stays_as_it_was() {
+    fn settings_that_are_not_given_stay_unchanged() {
         let before = Testing { resamples: 7, seed: 3, margin_percent: 1.0, block: 1 };
         let none = TestArgs::default();
         assert_eq!(none.testing(Some(before), None), before);

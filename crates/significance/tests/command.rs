@@ -63,7 +63,7 @@ fn retest(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn results_are_tested_again_by_subject_by_file_and_all_together() {
+fn results_are_retested_by_setup_by_file_and_all_together() {
     let folder = tempfile::tempdir().unwrap();
     let path = measured(folder.path(), 0, false);
     let fresh = fs::read(&path).unwrap();
@@ -85,9 +85,9 @@ fn results_are_tested_again_by_subject_by_file_and_all_together() {
     }
 }
 
-/// A run with --again was killed before it renamed its signature; its publishing is finished first.
+/// A run with --again was killed before it renamed its signature. The retest first finishes publishing this run.
 #[test]
-fn a_retest_mixes_no_old_and_new_files() {
+fn a_retest_does_not_mix_old_and_new_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = measured(folder.path(), 0, false);
     let files = || ["segments.csv.gz", "csv", "json"].map(|end| fs::read(path.with_extension(end)).unwrap());
@@ -103,7 +103,7 @@ fn a_retest_mixes_no_old_and_new_files() {
 }
 
 #[test]
-fn what_cannot_be_tested_is_said_in_one_line() {
+fn results_that_cannot_be_tested_are_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let refusal = |arguments: &[&str]| {
         let output = retest(folder.path(), arguments).output().unwrap();
@@ -123,7 +123,7 @@ fn what_cannot_be_tested_is_said_in_one_line() {
 }
 
 #[test]
-fn the_results_of_every_experiment_that_tests_are_meant() {
+fn the_results_of_all_tested_experiments_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results/demo");
     fs::create_dir_all(&results).unwrap();
@@ -138,7 +138,7 @@ fn the_results_of_every_experiment_that_tests_are_meant() {
     assert!(!others.iter().any(|name| said.contains(name)), "{said}");
 }
 
-/// They are passed over, unless they are named.
+/// They are skipped, unless the command line names them.
 #[test]
 fn results_without_statistics_are_not_tested() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,10 +152,10 @@ fn results_without_statistics_are_not_tested() {
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
-/// Two curves of two steps, of which the second improves every sentence, on any resample; the full model is not a step to reach. An order
-/// based on the tested segments proves nothing about other segments.
+/// Two curves of two steps. The second step improves every sentence, so it is reached on every resample; the full model is not a step to
+/// reach. A ranking on the tested segments proves nothing about other segments.
 #[test]
-fn steps_say_how_often_the_walk_reaches_them_and_shares_of_the_oracle_are_marked() {
+fn steps_record_how_often_they_are_reached_and_shares_of_the_oracle_are_marked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results/demo/iterative-prune.csv");
     let row = |(order, step): (&str, usize)| {
@@ -197,7 +197,7 @@ fn comparison(path: &Path) {
 }
 
 #[test]
-fn a_comparison_is_tested_again_beside_its_sweeps_alone() {
+fn a_comparison_is_retested_only_next_to_its_sweeps() {
     let folder = tempfile::tempdir().unwrap();
     let beside = measured(folder.path(), 0, false).with_file_name("cross-domain-a-b.csv");
     comparison(&beside);

@@ -1,4 +1,4 @@
-//! Alternate timing of two models, until the ratio of their speeds is precise enough.
+//! Times two models in turn, until the ratio of their speeds is precise enough.
 use std::time::{Duration, Instant};
 
 use stats::bootstrap::Interval;
@@ -86,7 +86,7 @@ impl Passes {
 }
 
 impl Timed {
-    /// Runs each model once as a warm-up, and then both in turn until `settling` is content.
+    /// Runs each model once as a warm-up, and then both in turn until `settling` is satisfied.
     pub fn in_turn(original: &Pass<'_>, pruned: &Pass<'_>, settling: &Settling) -> anyhow::Result<Self> {
         let mut timed = Self {
             segments: original.segments,
@@ -138,7 +138,7 @@ mod tests {
     /// Pairs with ratios 2 and 8: the mean of the logarithms is ln 4, its standard error ln 2, and the t distribution with one degree of
     /// freedom has its 97.5th percentile at 12.7062.
     #[test]
-    fn the_ratio_is_that_of_neighbours() {
+    fn the_ratio_compares_neighbouring_passes() {
         let ratio = timed(&[4.0, 80.0], &[2.0, 10.0]).ratio().unwrap();
         assert!((ratio.mean - 4.0).abs() < 1e-12, "{ratio:?}");
         let reach = 2_f64.powf(12.706_204_736_432_1);
@@ -165,11 +165,11 @@ mod tests {
         assert!(is_content(settling, &known, 1) && !is_content(settling, &unknown, 1));
         assert!(is_content(settling, &unknown, 60));
         let more = Settling { repeats: 3, ..settling };
-        assert!(!is_content(more, &known, 1) && !is_content(more, &known, 60), "a ratio needs its pairs");
+        assert!(!is_content(more, &known, 1) && !is_content(more, &known, 60), "three pairs are needed");
     }
 
     #[test]
-    fn passes_are_taken_in_turn_after_one_that_warms_up() {
+    fn models_are_timed_in_turn_after_a_warm_up_pass() {
         let order = RefCell::new(String::new());
         let order = &order;
         let noted = |name: char| {

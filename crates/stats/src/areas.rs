@@ -12,7 +12,7 @@ use crate::swaps::swapped_mean;
 use crate::testing::Testing;
 use crate::{Direction, Error, Segments, t_test};
 
-/// Number of runs from which on intervals also cover other runs; fewer vary too little when drawn with replacement.
+/// Minimum number of runs for intervals to cover other runs as well; fewer vary too little when drawn with replacement.
 pub const ENOUGH_RUNS: usize = 5;
 
 /// A pruning curve on a test set.
@@ -50,7 +50,7 @@ struct Run<'a> {
     drawn: Vec<Vec<Vec<f64>>>,
 }
 
-/// An area, or the difference of two, in the unit of the metric.
+/// An area, or the difference between two, in the unit of the metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Area {
     /// Value on the test set, averaged over runs.
@@ -99,7 +99,7 @@ impl<'a> Areas<'a> {
     /// If `own` has no curve, or the sides have different numbers of steps.
     pub fn between(&self, own: Side<'_>, others: Side<'_>) -> Area {
         assert!(!own.curves.is_empty(), "an area needs a curve");
-        assert_eq!(own.steps.len(), others.steps.len(), "both sides need as many steps");
+        assert_eq!(own.steps.len(), others.steps.len(), "sides differ in number of steps");
         let measured = |run: &Run<'_>, side: &Side<'_>| {
             mean(side.curves.iter().map(|&curve| run.area(curve, &side.steps)))
         };
@@ -253,7 +253,7 @@ mod tests {
         assert!((pooled.value - 5.0).abs() < 1e-9 && low < 0.0 && high > 10.0, "{pooled:?}");
     }
 
-    /// Three segments lose 1/2, 1/2 and 1 point averaged over two steps: in 2 of 8 swaps all have one sign. If every segment gains at one
+    /// Three segments lose 1/2, 1/2 and 1 point averaged over two steps: in 2 of 8 swaps all signs agree. If every segment gains at one
     /// step what it loses at the other, no swap makes a difference.
     #[test]
     fn a_segment_changes_sides_in_all_steps_together() {
@@ -275,7 +275,7 @@ mod tests {
     /// With runs that lose 10 and 20, segments lose 0.15 on average with variance 0.1025: 1.96 · √10.25 = 6.3 to either side. Six runs,
     /// three of each kind, are drawn too, which adds a variance of 109 / 4 / 6, since 10 segments with variance 9 distinguish them: 7.5.
     #[test]
-    fn runs_are_drawn_with_the_segments_where_there_are_enough() {
+    fn runs_are_resampled_with_the_segments_if_there_are_enough() {
         let (base, ten, twenty) = (without(0..0), without(0..10), without(0..20));
         let of = |step| (&base, vec![curve([step])]);
         let half = |runs| {
@@ -309,8 +309,8 @@ mod tests {
         Segments::Nats((0..number).map(|_| NatsStatistics::new(nats(), 1, 1).unwrap()).collect())
     }
 
-    /// Without an effect at most 5% of the tests find one, plus two standard errors of 400 simulations, 0.022. Compared are a method with
-    /// another one, whose two steps share their noise, and with ten draws, whose areas vary at least as much as the mean of the segments. A
+    /// Without an effect at most 5% of the tests find one, plus two standard errors of 400 simulations, 0.022. A method, whose two
+    /// steps share their noise, is compared with another one and with ten draws, whose areas vary at least as much as the segments' mean. A
     /// method that is worse by 1.5, about five standard errors, is nearly always found.
     #[test]
     fn swaps_of_areas_keep_their_level() {

@@ -95,7 +95,7 @@ impl BleuTokenizer {
     }
 }
 
-/// Counts the n-grams of segments as sacreBLEU does: one reference, upper and lower case distinct.
+/// Counts the n-grams of segments as sacreBLEU does, with upper and lower case distinct.
 #[derive(Clone, Default)]
 pub struct Bleu {
     metric: sacrebleu_rs::Bleu,
@@ -110,7 +110,7 @@ impl Bleu {
 
     /// Counts text with this tokenizer.
     pub fn of(tokenizer: BleuTokenizer) -> Self {
-        // `sacrebleu_rs` takes names that it does not know for `13a`, and has no `zh`
+        // `sacrebleu_rs` treats unknown names as `13a`, and has no `zh`
         let name = if tokenizer == BleuTokenizer::Chinese { BleuTokenizer::None } else { tokenizer }.name();
         Self { metric: sacrebleu_rs::Bleu { tokenize: name.to_owned(), ..Default::default() }, tokenizer }
     }
@@ -193,7 +193,7 @@ fn is_chinese(letter: char) -> bool {
         | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}')
 }
 
-/// Replaces U+001C to U+001F (information separators) by spaces: Python counts them as white space, Unicode and Rust do not.
+/// Replaces U+001C to U+001F (information separators) with spaces: Python counts them as white space, Unicode and Rust do not.
 fn with_python_spaces(text: &str) -> Cow<'_, str> {
     let separates = |letter| ('\u{1c}'..='\u{1f}').contains(&letter);
     if text.contains(separates) { text.replace(separates, " ").into() } else { text.into() }

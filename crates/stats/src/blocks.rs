@@ -5,13 +5,13 @@
 
 use crate::Segments;
 
-/// Minimum number of blocks in a test set, so that they can be drawn and swapped.
+/// Minimum number of blocks in a test set, so that they can be resampled and swapped.
 const MIN_BLOCKS: usize = 20;
 
 /// Share of the maximum variance that is enough.
 const ALL: f64 = 0.95;
 
-/// Returns how many neighbouring segments to draw and swap together. This is the smallest power of 2 at which the variance of the mean
+/// Returns how many neighbouring segments to resample and swap together: the smallest power of 2 at which the variance of the mean
 /// difference between variants and base, averaged over the variants, reaches 95% of its maximum over all powers. A test set keeps at least
 /// [`MIN_BLOCKS`] blocks; if the variance still grows at that limit, tests underestimate it. Always 1 for metrics other than nats per
 /// token.
@@ -80,7 +80,7 @@ mod tests {
     /// With correlation r, the variance of a mean of m segments grows as 1 + 2 r / (1 - r) (1 - (1 - r^m) / (m (1 - r))). For r = 0.5 it
     /// grows towards 3, of which m = 16 reaches 92% and m = 32 reaches 96%; for r = 0 it does not grow.
     #[test]
-    fn blocks_are_as_long_as_neighbours_remember() {
+    fn blocks_are_as_long_as_the_dependence_of_neighbours() {
         assert!(length(0.0) <= 4, "{}", length(0.0));
         assert!((16..=64).contains(&length(0.5)), "{}", length(0.5));
         let independent = Segments::Nats(vec![NatsStatistics::new(1.0, 2, 1).unwrap(); 9]);

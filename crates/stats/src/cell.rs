@@ -55,7 +55,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn other_texts_are_no_cells_and_decimal_numbers_are_told_from_counts() {
+    fn other_texts_are_not_cells_and_decimal_numbers_differ_from_counts() {
         assert_eq!([Cell::Count(12), Cell::Decimal(12.0)].map(|cell| cell.to_string()), ["12", "12.0"]);
         for text in ["", "x", "-1", "+1.5.", "NaN", "inf", "1e39", "4294967296", " 1"] {
             assert_eq!(Cell::parse(text), None, "`{text}`");

@@ -1,7 +1,7 @@
 //! Intervals of a mean over tokens whose sampling units are segments, such as documents.
 //!
 //! The difference in nats per token is Σ d_i / Σ m_i over segments with m_i tokens each. Its standard error is cluster-robust with the
-//! correction CR2, its degrees of freedom are Satterthwaite's: Bell and McCaffrey (2002), *Bias Reduction in Standard Errors for Linear
+//! CR2 correction, and its degrees of freedom are Satterthwaite's: Bell and McCaffrey (2002), *Bias Reduction in Standard Errors for Linear
 //! Regression with Multi-Stage Samples*, Survey Methodology 28, 169-181. The working model has independent tokens of equal variance, so
 //! three long documents with 95% of the tokens count as about three segments, however many short ones are added.
 
@@ -77,7 +77,7 @@ mod tests {
     /// Segments of equal length have n - 1 degrees of freedom. The changes 1 to 5 nats over 2 tokens each have the mean 1.5 nats per token
     /// and the standard error √(2.5 / 5) / 2.
     #[test]
-    fn five_segments_of_one_length_give_students_t_and_fewer_with_tokens_none() {
+    fn five_segments_of_equal_length_give_students_t_and_four_with_tokens_nothing() {
         let found = ClusteredMean::new(&[1.0, 2.0, 3.0, 4.0, 5.0].map(|change| (change, 2.0))).unwrap();
         assert_close(found.difference, 1.5, 1e-12);
         assert_close(found.error, 0.5_f64.sqrt() / 2.0, 1e-12);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     /// Degrees of freedom by brute force: the regression of single tokens on a constant, whose residuals are (I - J / n) ε, with the
-    /// adjustment (I - H)^(-1/2) of each segment, which on the constant is (1 - p)^(-1/2). tr(G)² / tr(G²) for G_ij = g_i · g_j.
+    /// adjustment (I - H)^(-1/2) of each segment, which on the constant is (1 - p)^(-1/2). Returns tr(G)² / tr(G²) for G_ij = g_i · g_j.
     fn brute_force(lengths: &[usize]) -> f64 {
         let tokens: usize = lengths.iter().sum();
         let mut start = 0;
@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn degrees_of_freedom_lie_between_one_and_the_number_of_segments(
+        fn degrees_of_freedom_are_between_one_and_the_number_of_segments(
             lengths in prop::collection::vec(1_usize..40, 5..9),
         ) {
             let segments: Vec<(f64, f64)> = lengths.iter().map(|&own| (1.0, own as f64)).collect();

@@ -21,7 +21,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Returns segments that are not independent as one.
+    /// Sums segments that are not independent into one.
     pub(crate) fn sum(segments: impl IntoIterator<Item = Self>) -> Self {
         segments.into_iter().fold(Self::default(), |sum, own| Self {
             effect: sum.effect + own.effect,
@@ -234,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn predictions_count_up_to_a_line(
+        fn shifting_and_scaling_predictions_changes_nothing(
             pairs in prop::collection::vec((-1.0..1.0_f64, -1.0..1.0_f64), 12..40), scale in 0.1..9.0_f64, shift in -5.0..5.0_f64,
         ) {
             let all: Vec<Sampled> = pairs.iter().map(|&(effect, predicted)| sampled(effect, predicted)).collect();

@@ -1,10 +1,10 @@
-//! Agreement of two lists of numbers: correlation coefficients with two-sided p-values.
+//! Agreement between two lists of numbers: correlation coefficients with two-sided p-values.
 //!
 //! Pearson (1896), *Mathematical Contributions to the Theory of Evolution III*, Philosophical Transactions A 187, 253-318; Spearman (1904),
 //! *The Proof and Measurement of Association between Two Things*, American Journal of Psychology 15, 72-101; Kendall (1945), *The Treatment
 //! of Ties in Ranking Problems*, Biometrika 33, 239-251.
 //!
-//! Coefficients and p-values equal those of SciPy's `pearsonr`, `spearmanr` and `kendalltau` with default settings.
+//! Coefficients, and p-values except Kendall's, equal those of SciPy's `pearsonr`, `spearmanr` and `kendalltau` with default settings.
 
 use crate::Error;
 use crate::t_test::student;
@@ -15,7 +15,7 @@ pub(crate) const FEWEST: usize = 3;
 /// A correlation coefficient and the test of whether it is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correlation {
-    /// -1 to 1, also after rounding.
+    /// -1 to 1, even after rounding.
     pub coefficient: f64,
     /// Two-sided probability, 0 to 1, of a coefficient at least this far from 0 if the two sides are unrelated.
     pub p_value: f64,
@@ -49,7 +49,7 @@ pub fn pearson(x: &[f64], y: &[f64]) -> Result<Correlation, Error> {
 /// Returns Spearman's rho, [`pearson`] of the ranks, where equal values share their mean rank: how close the pairs are to any rising or
 /// falling curve.
 ///
-/// p is from t as for Pearson's r, a good approximation from about ten pairs on.
+/// p is from t as for Pearson's r, a good approximation for about ten or more pairs.
 ///
 /// # Panics
 /// If `x` and `y` differ in length.
@@ -122,7 +122,7 @@ fn centred(values: &[f64]) -> Result<Vec<f64>, Error> {
     let halves: Vec<f64> = values.iter().map(|value| value / 2.0 - mean / 2.0).collect();
     let widest = halves.iter().fold(0.0, |widest: f64, half| widest.max(half.abs()));
     if widest == 0.0 {
-        return Err(Error::NoSpread); // half of the smallest numbers is 0
+        return Err(Error::NoSpread); // half of the smallest positive number rounds to 0
     }
     Ok(halves.iter().map(|half| half / widest).collect())
 }

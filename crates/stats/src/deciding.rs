@@ -19,11 +19,11 @@ use crate::sequential::{Spending, critical_values, doubling};
 use crate::testing::Testing;
 use crate::{Error, Segments};
 
-/// Segments of the first look for metrics that are means: nats per token, log-odds and accuracies.
+/// Number of segments at the first look for metrics that are means: nats per token, log-odds and accuracies.
 const FIRST_LOOK: usize = 48;
 
-/// Segments of the first look for all other metrics. With 63 to 250 segments of a translation test set, jackknife intervals of BLEU miss
-/// the effect on all 1,997 in 12 to 20% of the samples on each side; with 500 they do not.
+/// Number of segments at the first look for all other metrics. With samples of 63 to 250 of the 1,997 segments of a translation test set,
+/// jackknife intervals miss the effect on BLEU in 12 to 20% of the samples on each side; with 500 they do not.
 const FIRST_LOOK_AT_CORPUS: usize = 500;
 
 /// Returns the sample size at each look: doubling from about the first look, at most `looks` looks, the last one at all segments.
@@ -270,14 +270,14 @@ impl Unbounded {
     }
 }
 
-/// Minimum number of texts to draw whole texts instead of single segments.
+/// Minimum number of texts for resampling whole texts instead of single segments.
 const MIN_CLUSTERS: usize = 10;
 
 fn are_enough(clusters: &[usize]) -> bool {
     clusters.len() >= MIN_CLUSTERS
 }
 
-/// Calls [`test_family`] with the segments of each text drawn and swapped together.
+/// Calls [`test_family`] with the segments of each text resampled and swapped together.
 pub fn test_clusters(
     base: &Segments,
     variants: &[&Segments],
@@ -303,8 +303,8 @@ fn mean([lost, gained]: [usize; 2], of: usize) -> f64 {
     (gained as f64 - lost as f64) / of as f64
 }
 
-/// Returns jackknife pseudo-values of the difference of two corpus scores on these segments (Tukey 1958), whose mean is the difference,
-/// with the pseudo-values of the predicted difference.
+/// Returns jackknife pseudo-values of the difference between two corpus scores on these segments (Tukey 1958), whose mean estimates the
+/// difference, with the pseudo-values of the predicted difference.
 fn jackknifed(
     base: &Counted,
     (variant, predicted): (&Variant, Option<&Variant>),

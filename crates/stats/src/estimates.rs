@@ -1,4 +1,4 @@
-//! Metrics of models with one output, such as rerankers and models of sentence similarity.
+//! Metrics of models with one output, such as rerankers and sentence-similarity models.
 
 use crate::correlation::mid_ranks;
 use crate::counted::Counted;
@@ -41,7 +41,7 @@ impl CorrelationMetric {
         if self == Self::Spearman {
             (gold, predicted) = (mid_ranks(&gold), mid_ranks(&predicted));
         }
-        // Sums of squares are exact enough near 0; all systems have equal true values.
+        // Centred, since sums of squares are exact enough near 0; all systems have equal true values.
         let centre = gold.iter().sum::<f64>() / gold.len() as f64;
         let counts = gold.into_iter().zip(predicted).map(|(gold, predicted)| {
             let (x, y) = (gold - centre, predicted - centre);

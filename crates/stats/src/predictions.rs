@@ -31,7 +31,7 @@ impl Predictions {
     }
 }
 
-/// Returns the cost of predictions in forward passes per segment. A backward pass counts two; decisions need another forward pass.
+/// Returns the cost of predictions in forward passes per segment. A backward pass counts as two; decisions need another forward pass.
 pub fn passes(metric: Metric) -> usize {
     if matches!(metric, Metric::Nats | Metric::Means(_)) { 3 } else { 4 }
 }

@@ -1,4 +1,4 @@
-//! Limit of the agreement of two sweeps: the noise ceiling of a correlation.
+//! Limit of the agreement between two sweeps: the noise ceiling of a correlation.
 //!
 //! Spearman (1904), *The Proof and Measurement of Association between Two Things*, American Journal of Psychology 15, 72-101: measured
 //! quantities correlate as the quantities themselves, times the root of the product of the reliabilities.
@@ -93,7 +93,7 @@ fn log_noise([first, second]: [Option<f64>; 2]) -> Option<f64> {
 /// - `without`: `[side][group]`, the side's reliability without the group
 fn ceiling_variance(without: [Vec<f64>; 2], whole: [Option<f64>; 2]) -> Option<f64> {
     let part = |side: usize| {
-        // A negative reliability means no less agreement than 0.
+        // A negative reliability counts as 0.
         let noise = |own: &f64| (1.0 - own.max(0.0) * whole[1 - side]?).max(f64::MIN_POSITIVE).ln().into();
         let noises: Option<Vec<f64>> = without[side].iter().map(noise).collect();
         noises.map(|noises| jackknife(&noises))
@@ -233,7 +233,7 @@ fn shuffled(segments: usize, seed: u64, stream: u64) -> Vec<usize> {
 /// Returns the reliability of a sweep's differences, 0 to 1: the share of their variance over the variants that another test set of this
 /// kind would show too.
 ///
-/// The test set is divided into random halves `splits` times; r is the mean correlation of the differences on both halves, and 2 r / (1 +
+/// The test set is divided into random halves `splits` times; r is the mean correlation of the differences of both halves, and 2 r / (1 +
 /// r) the correlation of two whole test sets (Spearman 1910; Brown 1910, British Journal of Psychology 3); 0 if the halves disagree. `None`
 /// with fewer than three variants, or if they do not differ on a half.
 ///
@@ -264,9 +264,9 @@ fn halves(sweep: SweepSegments<'_>, splits: usize, seed: u64) -> Result<Option<[
     })))
 }
 
-/// Returns the mean Spearman's rho between the differences of each two sweeps on different halves of one test set, `[sweep][sweep]`. The
+/// Returns the mean Spearman's rho between the differences of every two sweeps on different halves of one test set, `[sweep][sweep]`. The
 /// diagonal is a sweep with itself: the root of the product of two such entries is the maximum that noise allows. Unlike a correlation on
-/// common segments, none of them counts noise that both sides share as agreement. `None` if a sweep's variants do not differ on a half.
+/// common segments, they do not count noise that both sides share as agreement. `None` if a sweep's variants do not differ on a half.
 ///
 /// - `sweeps`: draws of each sweep, whose differences are averaged; all with common variants and segments
 ///
@@ -310,7 +310,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns the noise ceiling: the maximum expected correlation of two sweeps with these reliabilities, the root of their product. `None` if
+/// Returns the noise ceiling: the maximum expected correlation of sweeps with these reliabilities, the root of their product. `None` if
 /// one of them is not above 0, because then all is noise.
 pub fn ceiling(first: Option<f64>, second: Option<f64>) -> Option<f64> {
     let (first, second) = (first?, second?);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_no_reliability_and_what_has_no_z_no_interval() {
+    fn without_variation_there_is_no_reliability_and_without_z_no_interval() {
         assert_eq!(reliability(&sweep(4, |_| 0.0, 1)), None);
         assert_eq!(reliability(&sweep(2, |variant| 0.2 * variant as f64, 1)), None);
         assert_eq!(reliability(&of_first(&sweep(3, |_| 0.3, 1), 1)), None);
@@ -420,7 +420,7 @@ mod tests {
     /// 0.015. The ceiling is the effects' share of the variance over heads, which has HEADS - 1 degrees of freedom; without effects there
     /// is none.
     #[test]
-    fn the_intervals_hold_the_mean_z_of_test_sets_and_the_ceiling() {
+    fn the_intervals_contain_the_mean_z_of_test_sets_and_the_ceiling() {
         for effects in [0.0, 1.0, 4.0] {
             let rate = rates(effects);
             let mut lot = ChaCha8Rng::seed_from_u64(1);

@@ -1,4 +1,4 @@
-//! Group-sequential tests: looks at a growing sample, and bounds that keep the error over all looks.
+//! Group-sequential tests: looks at a growing sample, with bounds that control the error over all looks.
 //!
 //! Lan and DeMets (1983), *Discrete Sequential Boundaries for Clinical Trials*, Biometrika 70, 659-663: a spending function distributes the
 //! error over looks by the fraction of information available, so neither the number of looks nor their times need planning. Critical values
@@ -55,7 +55,7 @@ impl Spending {
     }
 }
 
-/// Returns at most `looks` doubling sizes, the last one `segments`, the others at least `first`.
+/// Returns at most `looks` sample sizes, each twice the previous one: the last is `segments`, the others are at least `first`.
 pub(crate) fn doubling(segments: usize, looks: usize, first: usize) -> Vec<usize> {
     let halves = std::iter::successors(Some(segments), |&size| Some(size.div_ceil(2)));
     let mut sizes: Vec<usize> =
@@ -81,7 +81,7 @@ const STEP: f64 = 0.05;
 const TAIL: f64 = 8.5;
 
 /// Returns the critical value of each look, in standard errors: the probability of crossing an upper bound at this look or an earlier one
-/// is the error [spent](Spending::spent) so far. Stopping at bounds of the other side is ignored, so that each side keeps its error.
+/// is the error [spent](Spending::spent) so far. Stopping at bounds on the other side is ignored, so that each side keeps its error.
 ///
 /// - `shares`: information at each look as a fraction of the information at the last planned look, ascending, above 0
 pub fn critical_values(spending: Spending, shares: &[f64]) -> Vec<f64> {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_double_and_end_with_the_test_set_in_an_order_that_the_seed_draws() {
+    fn looks_double_up_to_the_test_set_and_the_seed_sets_the_order() {
         let look_sizes = |segments, looks| doubling(segments, looks, 48);
         assert_eq!(look_sizes(1_725, 6), [54, 108, 216, 432, 863, 1_725]);
         assert_eq!(look_sizes(96, 6), [48, 96]);
@@ -190,7 +190,7 @@ mod tests {
         assert!(order.into_iter().eq(0..50));
     }
 
-    /// Looks at a growing sum of independent normal numbers.
+    /// Simulates looks at a growing sum of independent normal variables.
     #[test]
     fn one_in_forty_samples_crosses_a_bound_on_each_side() {
         const TRIALS: usize = 40_000;
@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_information_spends_more_and_all_of_it_everything(one in 0.001..1.0_f64, other in 0.001..1.0_f64) {
+        fn the_error_spent_grows_with_the_information_up_to_the_total(one in 0.001..1.0_f64, other in 0.001..1.0_f64) {
             for spending in Spending::ALL {
                 let (low, high) = (spending.spent(one.min(other)), spending.spent(one.max(other)));
                 prop_assert!(0.0 <= low && low <= high && high <= SIDE + 1e-12);

@@ -26,7 +26,7 @@ pub const MAX_SWAPS: usize = 999_999;
 /// Up to this many changed segments, all 2ⁿ swaps are enumerated and the p-value is exact.
 const MAX_EXACT: usize = 16;
 
-/// Swaps computed together: few enough that their sums stay in the cache.
+/// Number of swaps computed together, small enough for their sums to stay in the cache.
 const TOGETHER: usize = 2048;
 
 /// Tolerance for rounding errors of a difference, as a share of the scores.
@@ -42,7 +42,7 @@ pub(crate) struct Swapped {
     /// Two-sided, 0 to 1: the share of all swaps with at least the observed difference if at most [`MAX_EXACT`] segments change, otherwise
     /// (1 + number of such swaps) / (B + 1).
     pub(crate) p_value: f64,
-    /// Adjusted for the chance of a single false alarm in the family, at least `p_value`.
+    /// Adjusted to control the chance of any false alarm in the family; at least `p_value`.
     pub(crate) p_adjusted: f64,
 }
 
@@ -165,7 +165,7 @@ struct FamilyCounts {
     ascending: Vec<usize>,
 }
 
-/// Counts the swaps that reach the observed differences, alone and in the family, there as t = difference / standard error under swaps.
+/// Counts the swaps that reach the observed differences: alone and, in terms of t = difference / standard error under swaps, in the family.
 fn family_counts(rows: &[Pair], draws: Draws, swaps: usize) -> FamilyCounts {
     let errors: Vec<f64> = rows.par_iter().map(Pair::error_under_swaps).collect();
     let studentised = |place: usize, difference: f64| {
@@ -209,7 +209,7 @@ struct Draws {
     seed: u64,
 }
 
-/// Sides of the units under some swaps, one bit for each unit, eight units in a byte.
+/// Sides of the units under some swaps, one bit for each unit, eight units per byte.
 struct Bits {
     /// `[eight units, swap]`
     bytes: Vec<u8>,
@@ -324,7 +324,7 @@ impl<'a> Pair<'a> {
         Self { base, base_sums, variant_sums, moves, columns, layout, observed, threshold }
     }
 
-    /// - `reached`: drawn swaps whose difference is at least the observed one
+    /// Returns the p-value. `reached`: number of drawn swaps whose difference is at least the observed one.
     fn p_value(&self, reached: usize, draws: Draws, swaps: usize) -> f64 {
         if self.moves.len() <= MAX_EXACT {
             let together: Vec<Move> =

@@ -1,4 +1,4 @@
-//! Reference numbers of SciPy and sacreBLEU; `crates/test-support/golden/README.md` explains how they were made.
+//! Reference numbers from SciPy and sacreBLEU; `crates/test-support/golden/README.md` explains how they were made.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use serde_json::Value;

@@ -115,7 +115,7 @@ impl Description {
         if self.outline().checkpoint.is_none() {
             return Ok(());
         }
-        let why = "only a model trained from scratch can be trained from scratch with fewer heads";
+        let why = "training from scratch with fewer heads needs a setup with [model]";
         let name = self.name();
         Err(Error::Invalid(format!("the model of setup `{name}` is fine-tuned from a checkpoint: {why}")))
     }

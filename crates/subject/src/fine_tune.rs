@@ -24,7 +24,7 @@ use crate::train::{Trained, learner};
 #[serde(rename_all = "lowercase")]
 pub enum TrainedWeights {
     /// Weights of a translator's encoder; all else is frozen, including the embeddings if the decoder shares them
-    // Differs from the paper, whose source embeddings are trained too: they are a table of their own there.
+    // Differs from the paper, whose source embeddings are trained too: they have a separate table there.
     Encoder,
     /// All weights
     All,
@@ -53,7 +53,7 @@ pub enum InitialWeights {
     New,
 }
 
-/// Settings of further training. Everything else, such as batches, dropout and schedule, is as in the first training, with a new schedule.
+/// Settings of further training. Everything else, such as batches and dropout, is as in the first training; the schedule starts anew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FineTuning {
     /// Name of the run, unique within the setup.

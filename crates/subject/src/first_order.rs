@@ -1,4 +1,4 @@
-//! Prediction of masked models by a loss linear in the gates (attribution patching: Nanda 2023; Syed, Rager and Conmy 2023).
+//! Predicts scores of masked models from a loss linear in the gates (attribution patching: Nanda 2023; Syed, Rager and Conmy 2023).
 use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::{HeadId, HeadSet, Measure};
@@ -132,7 +132,7 @@ mod tests {
 
     /// The right class leads by 1: log p falls by (1 - p) = 1 / (1 + e) times the decrease of the lead.
     #[test]
-    fn a_class_is_left_once_its_lead_is_lost() {
+    fn a_decision_changes_once_the_lead_of_its_class_is_lost() {
         let share = 1.0 / (1.0 + 1.0_f64.exp());
         let decided = |scores: &[f64], own: [u32; 2], lost: f64| {
             decision(scores, (Cell::Count(own[0]), Cell::Count(own[1])), lost * share)

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_lists_of_heads_are_open() {
+    fn entries_are_types_or_lists_of_heads() {
         let closed = of(&["enc-enc:1:2+enc-enc:2:3", "enc-dec", "dec-dec:1:1"]).closed(&layout()).names();
         assert_eq!(
             closed,

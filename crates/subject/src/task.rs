@@ -97,7 +97,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes if each segment is one text.
+    /// Returns the sizes if each segment is one text.
     pub(crate) fn of_texts(tokens: Vec<usize>) -> Self {
         let count = tokens.len();
         Self { count, texts: count, in_memory: tokens.clone(), of_text: tokens.clone(), tokens }
@@ -130,7 +130,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Loads the model in `places`; `is_given`: a checkpoint that is used unchanged, not a model that was trained here.
+    /// Loads the model in `places`; `is_given`: true for a checkpoint that is used unchanged, false for a model trained here.
     fn load(
         file: &SubjectFile<Self>,
         machine: &Machine,

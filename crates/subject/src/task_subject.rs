@@ -53,7 +53,7 @@ impl<T: Task> TaskSubject<T> {
             Ablation::Zero => model.without_heads(heads, removal)?,
             Ablation::Mean(of) => model.folded(heads, &means_of(self, of)?, removal)?,
             Ablation::Resample { .. } => {
-                let fault = "other head outputs than zeros and means cannot be written into a model";
+                let fault = "only zeros and mean head outputs can be written into a model";
                 return Err(Error::Invalid(fault.to_owned()));
             }
         })

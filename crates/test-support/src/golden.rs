@@ -50,7 +50,7 @@ fn compare(folder: &Path, texts: &BTreeMap<String, String>) {
     }
     let expected: Vec<PathBuf> = texts.keys().map(|name| path(folder, name)).collect();
     for file in files(folder) {
-        assert!(expected.contains(&file), "`{}` is left over: nothing of this name is made", file.display());
+        assert!(expected.contains(&file), "`{}` is left over: no text has this name", file.display());
     }
 }
 

@@ -322,7 +322,7 @@ pub fn write_images(folder: &Path) {
 /// Returns a program that runs in `folder`.
 pub fn program(name: &str, folder: &Path) -> Command {
     let mut command = Command::cargo_bin(name).unwrap();
-    command.current_dir(folder);
+    command.current_dir(folder).env_remove("HF_HUB_CACHE");
     command
 }
 

@@ -1,4 +1,4 @@
-//! The recipes, run by just. Without just these tests report that they are skipped; CI has it.
+//! The recipes, run by just. If just is not installed, these tests report that they are skipped; CI installs it.
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 mod recipes;
 
@@ -14,7 +14,7 @@ fn asked(arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn every_recipe_can_be_run_without_arguments_that_it_does_not_name() {
+fn every_recipe_can_be_run_without_arguments() {
     let Some(summary) = asked(&["--summary"]) else { return };
     for recipe in summary.split_whitespace() {
         asked(&["--dry-run", recipe]);
@@ -22,7 +22,7 @@ fn every_recipe_can_be_run_without_arguments_that_it_does_not_name() {
 }
 
 #[test]
-fn what_a_recipe_of_headcount_runs_is_built_first() {
+fn recipes_build_the_programs_that_they_run() {
     let Some(summary) = asked(&["--summary"]) else { return };
     for group in GROUPS {
         let reproduce = if PAPERS.contains(&group.title) { "reproduce-" } else { "" };
@@ -43,7 +43,7 @@ fn what_a_recipe_of_headcount_runs_is_built_first() {
 }
 
 #[test]
-fn a_recipe_draws_what_its_experiment_has_just_written_wherever_that_is() {
+fn recipes_draw_the_results_just_written_in_any_results_folder() {
     let Some(mut just) = just() else { return };
     let folder = folder(TRANSLATOR);
     let small = ["--quiet", "--limit", "first:2", "--resamples", "9", "--results", "my results"];

@@ -12,7 +12,7 @@ use training::{Penalty, stop};
 
 use crate::tuning::{Choice, MaskedControl, Tuner};
 
-/// Rankings of heads on the model before further training, those to be closed first in front; each is computed once.
+/// Rankings of heads on the model before further training, in the order in which heads are closed; each is computed once.
 #[derive(Default)]
 struct Orders {
     importance: OnceCell<Vec<HeadId>>,

@@ -97,7 +97,7 @@ fn a_tagger_is_described_by_columns_or_lists() {
 
 /// Alphabetical order would exchange the classes: the model is right far more often in the other order.
 #[test]
-fn the_order_of_classes_that_config_json_does_not_name_is_the_one_in_which_the_model_is_right() {
+fn unnamed_classes_get_the_order_in_which_the_model_is_most_accurate() {
     let folder = with_model(CLASSIFIER);
     for split in ["train", "dev", "test"] {
         let changes = [("\tbad\t", "\tz\t"), ("\tgood\t", "\ta\t")];
@@ -122,8 +122,8 @@ fn a_language_model_is_described_by_plain_text() {
     written(folder.path(), &["pairs.jsonl", "--force"], &[choices]);
 }
 
-/// The model's name gives the direction, although the files in the folder come in alphabetical order, target first. Files that are no data
-/// do not count.
+/// The model's name gives the direction, although the files in the folder come in alphabetical order, target first. Files that are not
+/// data are ignored.
 #[test]
 fn a_translator_is_described_by_parallel_files_or_a_table() {
     let folder = with_model(TRANSLATOR);
@@ -163,7 +163,7 @@ fn without_labels_the_development_set_is_scored() {
 }
 
 #[test]
-fn a_model_without_a_classification_head_is_refused_or_to_be_fine_tuned() {
+fn a_model_without_a_classification_head_is_refused_or_fine_tuned() {
     let folder = with_model(CLASSIFIER);
     let config = folder.path().join("data/models/tiny/config.json");
     edit(&config, &[("BertForSequenceClassification", "BertForMaskedLM")]);
@@ -174,7 +174,7 @@ fn a_model_without_a_classification_head_is_refused_or_to_be_fine_tuned() {
 }
 
 #[test]
-fn what_cannot_be_found_is_asked_for_in_one_line() {
+fn missing_information_is_asked_for_in_one_line() {
     let folder = with_model(CLASSIFIER);
     write(folder.path(), "one.csv", "review\nlovely\ndull\n");
     write(folder.path(), "empty.csv", "review,verdict\n");

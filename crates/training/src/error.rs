@@ -2,7 +2,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Reason why a training or another computation failed.
+/// Reason why training or another computation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,11 +21,11 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
 
-    /// Weights are at fault.
+    /// An error in the weights.
     #[error(transparent)]
     Model(#[from] core_masking::Error),
 
-    /// The training curve is at fault.
+    /// An error in the training curve.
     #[error(transparent)]
     Records(#[from] records::Error),
 }

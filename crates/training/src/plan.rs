@@ -1,4 +1,4 @@
-//! Plan and course of a training.
+//! Plan and execution of a training run.
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub enum Keep {
     Last,
 }
 
-/// Settings of a training.
+/// Settings of a training run.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     /// All settings in the description that the weights depend on.
@@ -63,7 +63,7 @@ pub struct TrainingPlan<'a> {
     pub stay: Option<Stay<'a>>,
 }
 
-/// Data of a training, and its identity.
+/// Data of a training run, and its identity.
 pub struct Material<E> {
     /// Examples to train on.
     pub train: E,
@@ -83,7 +83,7 @@ pub struct Workplace {
 }
 
 impl Workplace {
-    /// Adds to a fault in what a killed run left that its folder should be removed.
+    /// Adds to an error in the files of a killed run the advice to remove their folder.
     pub fn undamaged<T, E: Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
         rest.map_err(|fault| {
             let what = "contains an interrupted training that is damaged: remove it";
@@ -117,10 +117,10 @@ impl TrainingPlan<'_> {
     }
 
     /// Locks the folder to train in, which may contain the epochs of a killed run; `None` if another process has just finished the model.
-    /// With `again` an existing model is ignored, and the remains of a different training are removed.
+    /// With `again` an existing model is ignored, and the remains of a different training run are removed.
     ///
     /// # Errors
-    /// If another process is training the model, or the folder contains a different training.
+    /// If another process is training the model, or the folder contains a different training run.
     pub fn begin<E: From<Error>>(
         &self,
         again: bool,

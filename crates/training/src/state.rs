@@ -17,12 +17,12 @@ const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 const MODEL: &str = "model.safetensors";
 
-/// Upper bound on the steps of any training.
+/// Upper bound on the steps of any training run.
 const MAX_STEPS: usize = 1 << 40;
 /// Upper bound on the threads of any machine.
 const MAX_SHARDS: usize = 1 << 12;
 
-/// State of a training after an epoch.
+/// State of a training run after an epoch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EpochState {
     /// The epoch's row in the training curve.
@@ -198,7 +198,7 @@ impl Checkpoints {
     }
 }
 
-/// Writes a file by way of a temporary file, unless it exists: a resumed run has it already.
+/// Writes a file via a temporary file, unless it exists: a resumed run has it already.
 pub fn write_once<E: From<durable::Error>>(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,

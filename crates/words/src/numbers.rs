@@ -22,7 +22,7 @@ pub fn typeset(value: f64, decimals: usize) -> String {
     with_minus(&fixed(value, decimals))
 }
 
-/// Replaces hyphens before numbers by a proper minus sign (U+2212): before a digit, at the beginning or after a space, a bracket or the
+/// Replaces hyphens before numbers with a proper minus sign (U+2212): before a digit, at the beginning or after a space, a bracket or the
 /// sign of a verdict. Hyphens in names stay.
 pub fn with_minus(text: &str) -> String {
     let mut shown = String::new();

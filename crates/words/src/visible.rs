@@ -2,7 +2,7 @@
 use std::error::Error;
 use std::iter;
 
-/// Replaces control characters other than line breaks by escapes, such as `\u{1b}`.
+/// Replaces control characters other than line breaks with escapes, such as `\u{1b}`.
 pub fn visible(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars() {
@@ -33,10 +33,10 @@ pub fn in_full(error: &dyn Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Maximum number of characters of a foreign text in a message.
+/// Maximum number of characters of an external text in a message.
 const MOST: usize = 200;
 
-/// Returns the beginning of a foreign text, with line breaks as escapes.
+/// Returns the beginning of an external text, with line breaks as escapes.
 pub fn excerpt(text: &str) -> String {
     let rest = if text.chars().nth(MOST).is_some() { "…" } else { "" };
     visible(&text.chars().take(MOST).collect::<String>()).replace('\n', "\\n") + rest
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_terminal_that_steers_it_or_is_endless() {
+    fn control_characters_are_escaped_and_long_texts_cut() {
         assert_eq!(visible("a\u{1b}[2Jb\n\u{202e}c\td\u{ffff}"), "a\\u{1b}[2Jb\n\\u{202e}c\\td\\u{ffff}");
         assert_eq!(one_line("a\nb \r\nc\td"), "a b c d");
         assert_eq!(one_line("a\rb\u{2028}c \u{9b}0m"), r"a\rb\u{2028}c \u{9b}0m");

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Names 8 apart: 10 wide, every second is shown; 40 wide, which covers five places, every sixth.
+    /// Names 8 apart: if they are 10 wide, every second is shown; if they are 40 wide and so cover five places, every sixth.
     #[test]
     fn names_of_a_matrix_are_shown_at_even_distances() {
         let spans = |width: f64| {

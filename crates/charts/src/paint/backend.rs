@@ -17,7 +17,7 @@ pub struct Svg {
     look: String,
     /// Attributes and text of the last element, which is not yet in `text`.
     last: (String, String),
-    /// In units.
+    /// In canvas units.
     size: (u32, u32),
 }
 
@@ -153,7 +153,7 @@ impl DrawingBackend for Svg {
     }
 
     /// Draws text with its baseline at a place and ignores the vertical anchor. Viewers stretch their own font to the width of the embedded
-    /// one, because texts placed apart in Roboto would collide in wider fonts such as DejaVu.
+    /// one, because texts that do not overlap in Roboto would collide in wider fonts such as DejaVu.
     fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): Spot) -> Result {
         let anchor = match style.anchor().h_pos {
             HPos::Left => "start",

@@ -1,6 +1,6 @@
 //! A plotters page on which text occupies the same space in every viewer.
 //!
-//! Shapes use units of the drawing, text printer's points. Nothing can fail: the backend writes to a string.
+//! Shapes use drawing units, text uses points. Nothing can fail: the backend writes to a string.
 use std::sync::Once;
 
 use plotters::element::{DashedPathElement, Drawable};
@@ -165,7 +165,7 @@ pub fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
     (format!("{}\u{2026}", shorter.trim_end()), least)
 }
 
-/// Style of a text; `anchor` is the point of it that is placed.
+/// Style of a text; `anchor` is the point of the text that is placed.
 #[derive(Clone, Copy)]
 pub struct TextStyle {
     /// In points.

@@ -9,7 +9,7 @@ use resvg::usvg::{Options, Tree};
 use crate::error::Error;
 use crate::paint::canvas::{FONT, UNITS_PER_INCH};
 
-/// Resolution that printers require for colour pictures; lines stay sharp at any size in the SVG.
+/// Resolution in dots per inch, as publishers require for colour images. For line art there is the SVG.
 const PRINT: u32 = 300;
 
 /// Only the embedded font, so that no installed font can change a figure.
@@ -19,7 +19,7 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     Arc::new(database)
 });
 
-/// Parses the drawing, in its own units.
+/// Parses an SVG. Sizes of the tree are in the SVG's own units.
 fn tree(svg: &str) -> Result<Tree, Error> {
     let options = Options {
         dpi: UNITS_PER_INCH as f32,
@@ -30,7 +30,7 @@ fn tree(svg: &str) -> Result<Tree, Error> {
     Tree::from_str(svg, &options).map_err(|error| Error::Figure(error.into()))
 }
 
-/// Draws on white, since a page that ends within a pixel must not be partly transparent.
+/// Renders on white, since a page that ends within a pixel must not be partly transparent.
 fn pixels(svg: &str) -> Result<Pixmap, Error> {
     let tree = tree(svg)?;
     let scale = PRINT as f32 / UNITS_PER_INCH as f32;
@@ -119,10 +119,10 @@ mod tests {
         }
     }
 
-    /// `legible` relies on these boxes. Capitals and digits fill them up to a tenth of an em at the sides and a thirtieth above and below,
-    /// where round glyphs exceed flat ones.
+    /// `legible` relies on these boxes. Capitals and digits fill them to within a tenth of an em at the sides and a thirtieth above and
+    /// below, where round glyphs overshoot flat ones.
     #[test]
-    fn texts_are_where_their_boxes_say() {
+    fn texts_fill_their_boxes() {
         let names = |names: [&str; 3]| Axis::named("HEADS", names.map(str::to_owned).to_vec());
         let axes = [names(["H8", "E2", "N3"]), names(["4", "50", "600"])];
         let ends = vec![Layer::Ends(vec![(1.0, "MMM".to_owned(), INK)])];

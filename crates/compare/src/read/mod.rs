@@ -66,7 +66,7 @@ pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     Ok(Runs::Scores(all))
 }
 
-/// Reads one run. `first` holds the tasks of the first run; `None` if this is the first.
+/// Reads one run. `first` contains the tasks of the first run; `None` if this is the first.
 fn run(
     path: &Path,
     first: Option<&BTreeMap<String, Outcomes>>,

@@ -11,11 +11,11 @@ pub(crate) struct Outcomes {
     pub metric: String,
     pub documents: Vec<Document>,
     places: HashMap<String, usize>,
-    /// Pairs of a document's place and a sample read for it.
+    /// Named samples read so far, each with the index of its document.
     repeats: HashSet<(usize, Repeat)>,
 }
 
-/// Name of a sample among several of a document.
+/// Name of one of several samples of a document.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repeat {
     /// Epoch of Inspect.
@@ -71,8 +71,8 @@ impl Outcomes {
         Self { metric: metric.into(), documents: Vec::new(), places, repeats }
     }
 
-    /// Adds a sample to its document. Fails if the score is not finite, the sample is a duplicate, or clusters of a document disagree, or its name or
-    /// cluster is empty, since all such documents would count as one.
+    /// Adds a sample to its document. Fails if the score is not finite, the sample is a duplicate, or the document's clusters disagree.
+    /// Also fails if the name or the cluster is empty, since all documents with an empty one would count as one.
     pub(crate) fn add(&mut self, sample: Sample) -> Result<(), String> {
         let shown = words::excerpt(&sample.id);
         if !sample.score.is_finite() {
@@ -83,7 +83,7 @@ impl Outcomes {
         }
         if sample.cluster.as_deref() == Some("") {
             return Err(format!(
-                "document `{shown}` has an empty cluster: a document that belongs to no other needs one of its own"
+                "document `{shown}` has an empty cluster: give each document that shares none a cluster of its own"
             ));
         }
         let place = *self.places.entry(sample.id.clone()).or_insert(self.documents.len());

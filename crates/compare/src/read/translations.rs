@@ -10,13 +10,13 @@ use super::UNNAMED;
 use crate::Error;
 use crate::args::{Args, of_task};
 
-/// Segments of all runs with the statistics of their metric, in the same order.
+/// Segments of all runs, in the same order, with their statistics for the metric.
 pub(crate) struct Counted {
     pub metric: String,
     pub runs: Vec<Segments>,
     /// Number of consecutive segments in each text; empty if segments are independent.
     pub clusters: Vec<usize>,
-    /// Consecutive segments that are resampled and swapped as one; 1 if segments are independent.
+    /// Number of consecutive segments that are resampled and swapped as one block; 1 if segments are independent.
     pub block: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Position terms of attention scores: a bias by distance, or embeddings of distances.
+//! Position terms of attention scores: a relative position bias, or relative-position embeddings.
 use tch::{Kind, Tensor};
 
 use super::MultiHeadAttention;
@@ -12,7 +12,7 @@ pub(crate) enum Scores {
     Plain,
     /// Relative position bias.
     Distances(DistanceBias),
-    /// Products with embeddings of distances (DeBERTa).
+    /// Products with relative-position embeddings (DeBERTa).
     Disentangled(Disentangled),
 }
 
@@ -58,7 +58,7 @@ impl MultiHeadAttention {
     ///
     /// - `bias`: `[batch, 1, 1 or position, position]`
     /// - `queries`: `[batch, kept, query, d_head]`; `keys`: `[batch, kept, position, d_head]`
-    /// - `dropout`: of embeddings of distances, in training
+    /// - `dropout`: on relative-position embeddings, in training
     /// - returns what broadcasts to `[batch, kept, query, position]`
     pub(crate) fn scored(&self, bias: &Tensor, queries: &Tensor, keys: &Tensor, dropout: &Dropout) -> Tensor {
         if let Scores::Disentangled(distances) = &self.scores {
@@ -86,7 +86,7 @@ impl MultiHeadAttention {
         Some(self.kept.as_ref().map_or_else(|| bias.shallow_clone(), |kept| bias.index_select(1, kept)))
     }
 
-    /// Returns the embeddings of the distances between queries and keys; `None` unless attention is disentangled.
+    /// Returns the relative-position embeddings for these queries and keys; `None` unless attention is disentangled.
     pub(crate) fn distances(&self, queries: i64, keys: i64) -> Option<MappedDistances> {
         match &self.scores {
             Scores::Disentangled(distances) => Some(distances.distances(self, queries, keys, &Dropout::OFF)),

@@ -30,7 +30,7 @@ pub(super) struct Hypotheses {
     done: bool,
 }
 
-/// A hypothesis that ended with the end token or at the maximum length.
+/// A hypothesis that ended with the EOS token or at the maximum length.
 #[derive(Debug)]
 struct Finished {
     tokens: Vec<u32>,
@@ -38,7 +38,7 @@ struct Finished {
 }
 
 impl Hypotheses {
-    /// Starts with one empty hypothesis; after the first step there are as many as the beam is wide.
+    /// Starts with one empty hypothesis; after the first step they fill the beam.
     pub(super) fn new(limit: usize, start: u32) -> Self {
         Self {
             start,
@@ -126,7 +126,7 @@ impl Hypotheses {
         self.done = self.may_stop(search, length);
     }
 
-    /// Finishes every hypothesis at the maximum length: with a forced end token that costs nothing, or as it is.
+    /// Finishes every hypothesis at the maximum length: with a forced EOS token that costs nothing, or as it is.
     fn finish_all(
         &mut self,
         search: &BeamSearch,
@@ -161,7 +161,7 @@ impl Hypotheses {
         let mut tokens = self.running[beam].tokens.clone();
         tokens.extend(token);
         let score = f64::from(rank) / (length as f64).powf(search.length_penalty);
-        // after equal scores: of two hypotheses with equal scores the earlier is kept
+        // placed after equal scores, so that the earlier hypothesis is kept
         let place = self.finished.partition_point(|other| other.score >= score);
         self.finished.insert(place, Finished { tokens, score });
         self.finished.truncate(search.beam);
@@ -173,7 +173,7 @@ impl Hypotheses {
             return true;
         }
         let Some(worst) = self.finished.get(search.beam - 1) else { return false };
-        // greedy search ends with its first end token
+        // greedy search ends with its first EOS token
         if search.stopping == Stopping::Early || search.is_greedy() {
             return true;
         }
@@ -203,7 +203,7 @@ mod tests {
 
     /// Two hypotheses finish, and the worse scores -2.5 / 2 = -1.25; the best unfinished one has -2.75.
     #[test]
-    fn each_way_of_stopping_waits_for_something_else() {
+    fn each_stopping_rule_stops_at_a_different_point() {
         let stopped = |stopping, unfinished| {
             let search = search(2, stopping);
             let mut sentence = Hypotheses::new(4, 9);
@@ -230,7 +230,7 @@ mod tests {
 
     /// Start 9, then 5 6 5: after 5 came 6, and after 6 5 nothing yet.
     #[test]
-    fn sequences_are_not_said_twice_and_the_end_comes_late_enough() {
+    fn ngrams_are_not_repeated_and_eos_respects_the_minimum_length() {
         let search = search(1, Stopping::Early);
         let mut sentence = Hypotheses::new(9, 9);
         for (length, token) in [(1, 5), (2, 6), (3, 5)] {

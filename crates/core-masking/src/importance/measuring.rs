@@ -1,4 +1,4 @@
-//! Rankings of heads from one forward pass over a batch and, for gradients, one backward pass.
+//! Criteria for ranking heads, from one forward pass over a batch and, for gradients, one backward pass.
 use std::collections::{BTreeMap, BTreeSet};
 
 use heads::{Measure, Needs};
@@ -120,7 +120,7 @@ impl Measuring<'_> {
     }
 }
 
-/// Tensors that rankings are computed from, by attention type and layer.
+/// Tensors that criteria are computed from, by attention type and layer.
 #[derive(Debug, Default)]
 struct Found {
     /// Gradients with respect to the gates of all layers.
@@ -161,7 +161,7 @@ impl Sums {
 }
 
 impl Attended {
-    /// Sums a ranking's terms for the heads of a layer, which is counted from 0.
+    /// Sums a criterion's terms for the heads of a layer, which is counted from 0.
     ///
     /// `source`: the tensor that [`Needs`] names, for this layer
     fn sum(&self, measure: Measure, source: &Tensor, (layer, layers): (usize, usize)) -> Sums {

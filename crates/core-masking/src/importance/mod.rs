@@ -13,5 +13,5 @@ pub use measuring::Attended;
 pub(crate) use measuring::{Measuring, Sums};
 pub use scores::{HeadMeans, HeadScores, Terms};
 
-/// Sums for each head, by ranking.
+/// Sums for each head, by criterion.
 pub type Measured = BTreeMap<Measure, HeadMeans>;

@@ -1,8 +1,8 @@
-//! Direct logit attribution: each head's contribution to the logit difference of two tokens, without paths through later layers.
+//! Direct logit attribution: each head's contribution to the logit difference between two tokens, without paths through later layers.
 //! Wang et al. (2023), Section 3.1, <https://arxiv.org/abs/2211.00593>.
 //!
 //! With the scales of norms held constant, the difference is a sum over embeddings, heads, biases and feed-forward layers. If logits are
-//! capped (Gemma 2), it is taken before the cap, which is not linear.
+//! soft-capped (Gemma 2), the difference is taken before the cap, which is not linear.
 use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
@@ -49,7 +49,7 @@ impl LanguageModel {
     /// `gates`: one row; their replacements have one row, or one per example of the batch
     ///
     /// # Panics
-    /// If the contributions do not sum to the differences because the model has a part that is unknown here.
+    /// If the contributions do not sum to the differences because the model has a part that is not handled here.
     pub fn attribution(&self, batch: &PredictionBatch, gates: &Gates) -> Attribution {
         no_grad(|| self.attributed(batch, gates))
     }

@@ -88,7 +88,7 @@ impl<'a> AttentionTrace<'a> {
     /// - `q_m`: `Σ_k g_kj w_km`, where `g_kj = α_k (v_kj - c_j)` and `w_km = q_m k_km / d`
     /// - `k_km`: `g_kj w_km`, whose positive part is `g⁺ w⁺ + g⁻ w⁻`, so it need not be expanded for each j and m
     ///
-    /// Embeddings of distances are added to `k` in the second and to `q` in the third.
+    /// Relative-position embeddings are added to `k` in the second and to `q` in the third.
     ///
     /// - `relevance`: `[n, kept, d_head]`
     /// - returns the relevance of the query, `[n, kept, d_head]`, and of keys and values, `[n, kept, key, d_head]`

@@ -1,5 +1,5 @@
 //! Small random models in double precision.
-#![allow(dead_code, reason = "some tests have no use for a part")]
+#![allow(dead_code, reason = "not every test uses every part")]
 use core_masking::classifier::Inputs;
 use core_masking::{
     Classifier, ClassifierConfig, GatedModel, Gates, HeadSet, Translator, TranslatorConfig, Weights,

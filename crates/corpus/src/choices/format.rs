@@ -13,7 +13,7 @@ use crate::foreign::listed;
 use crate::names::is_file_name;
 use crate::rows::{Column, Layout, Record, RowKind};
 
-/// Layout of a file of questions with several answers; part of a subject's TOML.
+/// Layout of a file of questions with several answers; part of a setup's TOML.
 ///
 /// A field is the name of a column or of a JSON field, `a.b` a field `b` in a field `a`; in a table without a header it is
 /// the number of the column, counted from 1, in quotation marks.
@@ -22,10 +22,10 @@ use crate::rows::{Column, Layout, Record, RowKind};
 pub struct ChoiceFormat {
     /// Kind of rows.
     pub kind: RowKind,
-    /// True if the first row of a table names its columns, or if not given.
+    /// True if the first row of a table names its columns; true if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// True if cells of a table may stand in quotation marks; if not given, only in CSV.
+    /// True if cells of a table may be quoted; if not given, only in CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
     /// The text before each choice. Empty if not given.
@@ -34,12 +34,12 @@ pub struct ChoiceFormat {
     /// A text before each choice for that choice alone, after `context`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contexts: Option<Vec<Text>>,
-    /// The place of the choices.
+    /// Where the choices are.
     pub choices: Choices,
-    /// The right one; the only one if not given, of `choices = { target = "..." }`.
+    /// The right choice; not given for `choices = { target = "..." }`, which has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// The text between context and choice; a space if not given, and nothing where there is no context.
+    /// The text between context and choice; a space if not given, and nothing without a context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
     /// The text before the context and the examples that precede it.
@@ -48,10 +48,10 @@ pub struct ChoiceFormat {
     /// The field that names the subject of a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Rows of each file that count, from its beginning; all if not given.
+    /// Number of rows of each file that count, from its beginning; all if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
-    /// True if contexts and choices are to be rid of WikiHow's marks in brackets, as HellaSwag needs it; false if not given.
+    /// True if WikiHow's marks in brackets are removed from contexts and choices, as HellaSwag needs; false if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wikihow: Option<bool>,
 }
@@ -66,9 +66,9 @@ pub struct ChoiceFormat {
 pub enum Context {
     /// With fields in braces: `Question: {goal}\nAnswer:`.
     Braces(String),
-    /// By a template of lm-evaluation-harness.
+    /// From a template of lm-evaluation-harness.
     Jinja {
-        /// The template. If it gives a number, the choices are contexts of their own, and the answer is the text that follows each.
+        /// The template. If it yields a number, the choices are separate contexts, and the answer is the text that follows each.
         jinja: String,
     },
 }
@@ -79,14 +79,14 @@ pub enum Context {
 pub enum Text {
     /// The text of a field.
     Field(String),
-    /// A text, equal in all rows.
+    /// A text that is equal in all rows.
     Literal {
-        /// The text. The space that separates it from the context may stand at its beginning.
+        /// The text. It may begin with the space that separates it from the context.
         text: String,
     },
 }
 
-/// The place of the choices of a row.
+/// Where the choices of a row are.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -95,16 +95,16 @@ pub enum Text {
                  { jinja = \"...\" } or { target = \"...\" }"
 )]
 pub enum Choices {
-    /// In a field that holds a list.
+    /// In a field that contains a list.
     List(String),
-    /// Each in a field of its own, or the same in all rows.
+    /// Each in a separate field, or a literal that is equal in all rows.
     Each(Vec<Text>),
-    /// In the list that a template of lm-evaluation-harness gives.
+    /// In the list that a template of lm-evaluation-harness yields.
     Jinja {
         /// The template.
         jinja: String,
     },
-    /// A single text by such a template, which is right if the model finds each of its tokens most probable (LAMBADA).
+    /// A single text from such a template, which is right if the model finds each of its tokens most probable (LAMBADA).
     Target {
         /// The template.
         target: String,
@@ -120,33 +120,33 @@ pub enum Choices {
                  { file = \"...\", first = 0 } or { jinja = \"...\" }"
 )]
 pub enum Answer {
-    /// The same in all rows.
+    /// Equal in all rows.
     Always {
         /// Counted from 1.
         always: usize,
     },
-    /// The one that a field numbers.
+    /// By number, from a field.
     Numbered {
         /// The field.
         field: String,
         /// The number of the first choice, 0 or 1.
         first: usize,
     },
-    /// The one whose name a field repeats.
+    /// By name, from a field.
     Named {
         /// The field, such as `answerKey`.
         field: String,
         /// The list of all names, such as `choices.label`.
         within: String,
     },
-    /// The one that a file numbers, which has a line for each row.
+    /// By number, from a file with a line for each row.
     File {
-        /// Its name; it is in the folder of the questions.
+        /// Name of the file, which is in the folder of the questions.
         file: String,
         /// The number of the first choice, 0 or 1.
         first: usize,
     },
-    /// The one that a template of lm-evaluation-harness gives: its number, counted from 0, or its text.
+    /// By number, counted from 0, or by text, from a template of lm-evaluation-harness.
     Jinja {
         /// The template.
         jinja: String,
@@ -154,12 +154,12 @@ pub enum Answer {
 }
 
 impl ChoiceFormat {
-    /// Finds what is wrong with the description itself, before there is a file.
+    /// Checks the description before any file is read.
     pub fn validate(&self) -> Result<(), Error> {
         self.templates().map(drop)
     }
 
-    /// The templates, if nothing is wrong with the description.
+    /// Returns the templates of a valid description.
     pub(super) fn templates(&self) -> Result<Templates<'_>, Error> {
         let templates = Templates::parse(self).map_err(Error::of_format)?;
         self.fault(&templates).map_or(Ok(templates), |reason| Err(Error::of_format(reason)))
@@ -208,7 +208,7 @@ impl ChoiceFormat {
         }
     }
 
-    /// The fields that are needed of each row but for those of templates.
+    /// Returns the fields that each row must have, except those of templates.
     fn named_fields(&self) -> impl Iterator<Item = &str> {
         let list = match &self.choices {
             Choices::List(field) => Some(field),
@@ -229,7 +229,7 @@ impl ChoiceFormat {
         list.into_iter().chain(each).chain(answer).chain(&self.group).map(String::as_str)
     }
 
-    /// The columns that are needed of a table, each once; none if templates may name any.
+    /// Returns the columns that a table must have, each once; empty if templates may name any.
     pub(super) fn columns(&self, templates: &Templates<'_>) -> Vec<Column> {
         let Templates {
             choices: None,
@@ -255,8 +255,8 @@ impl ChoiceFormat {
         Layout { kind: self.kind, header: self.header, quoting: self.quoting }
     }
 
-    /// The question of a row, without its description; `from_file` is its line in the file of answers. The error says what is wrong
-    /// with it.
+    /// Returns the question of a row, without its description; `from_file` is its line in the file of answers. The error describes
+    /// what is wrong with it.
     pub(super) fn choice(
         &self,
         record: &Record,
@@ -338,7 +338,7 @@ impl ChoiceFormat {
         }
     }
 
-    /// The right choice, counted from 0.
+    /// Returns the right choice, counted from 0.
     fn answer(&self, record: &Record, from_file: Option<&str>, choices: &[String]) -> Result<usize, String> {
         let (given, first) = match self.answer.as_ref().expect("validated") {
             Answer::Always { always } => (always.to_string(), 1),
@@ -363,7 +363,7 @@ impl ChoiceFormat {
     }
 }
 
-/// The right choice that a template gives: by its number, or its text.
+/// Returns the right choice that a template yields, by its number or its text.
 fn answer_by(jinja: &Jinja<'_>, record: &Record, choices: &[String]) -> Result<usize, String> {
     let given = match jinja.fill(record)? {
         Filled::List(mut members) if members.len() == 1 => members.remove(0),
@@ -390,7 +390,7 @@ pub(super) fn text_of_context(context: Filled) -> Result<String, String> {
     context.text().map_err(|fault| format!("its context {fault}"))
 }
 
-/// A number of a choice, counted from 0.
+/// Converts the number of a choice to an index, counted from 0.
 fn within(number: usize, first: usize, choices: usize) -> Result<usize, String> {
     let place = number.checked_sub(first).filter(|place| *place < choices);
     place.ok_or_else(|| beyond(&number.to_string(), first, choices))
@@ -459,7 +459,7 @@ fn position(name: &str, names: &[String], choices: usize) -> Result<usize, Strin
     }
 }
 
-/// Rids a text of WikiHow's marks:
+/// Removes WikiHow's marks from a text:
 /// <https://github.com/EleutherAI/lm-evaluation-harness/blob/0a9cc282801e4d5d1c978b099f7d0bc5bd00e09d/lm_eval/tasks/hellaswag/utils.py#L6>.
 fn without_brackets(text: &str) -> String {
     static MARKS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[.*?\]").expect("a pattern of ours"));

@@ -14,7 +14,7 @@ use words::excerpt;
 use crate::foreign::listed;
 use crate::rows::Record;
 
-/// What a template gives for a row.
+/// A template filled in for a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Filled {
     Text(String),
@@ -23,7 +23,7 @@ pub(super) enum Filled {
 }
 
 impl Filled {
-    /// The text, or the digits of a number.
+    /// Returns the text, or the digits of a number.
     pub(super) fn text(self) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text),
@@ -58,7 +58,7 @@ static JINJA: LazyLock<Environment<'static>> = LazyLock::new(|| {
     jinja
 });
 
-/// `repr` of Python, with quotation marks and escapes that it reads, too.
+/// Formats a value like Python's `repr`, but quotes and escapes strings as JSON, which Python reads too.
 fn python(value: &Value) -> String {
     match value.kind() {
         ValueKind::Bool if value.is_true() => "True".to_owned(),
@@ -73,7 +73,7 @@ fn python(value: &Value) -> String {
     }
 }
 
-/// `index` of lists and texts, which [`unknown_method_callback`] lacks.
+/// Calls a method; adds `index` of lists and strings to [`unknown_method_callback`].
 fn method(
     state: &State<'_, '_>,
     value: &Value,
@@ -100,7 +100,7 @@ pub(super) struct Jinja<'a> {
 }
 
 impl<'a> Jinja<'a> {
-    /// The error says what is wrong with the template.
+    /// Compiles a template; the error describes what is wrong with it.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let compiled = JINJA.template_from_str(text).map_err(|fault| unfit(text, &fault))?;
         Ok(Self { text, compiled })
@@ -120,7 +120,7 @@ impl<'a> Jinja<'a> {
         })
     }
 
-    /// The same, but a list in Python's notation is a text.
+    /// Like [`fill`](Self::fill), but a list in Python's notation stays a text.
     pub(super) fn fill_line(&self, record: &Record) -> Result<Filled, String> {
         if let Some(value) = record.fields().get(self.text) {
             return of_field(value).map_err(|fault| format!("field `{}` {fault}", self.text));
@@ -129,7 +129,7 @@ impl<'a> Jinja<'a> {
         Ok(digits(&text).map_or(Filled::Text(text), Filled::Number))
     }
 
-    /// The same, but digits are a text, too.
+    /// Like [`fill_line`](Self::fill_line), but digits stay a text, too.
     pub(super) fn fill_text(&self, record: &Record) -> Result<String, String> {
         let Some(value) = record.fields().get(self.text) else { return self.rendered(record) };
         of_field(value).and_then(Filled::text).map_err(|fault| format!("field `{}` {fault}", self.text))
@@ -170,12 +170,12 @@ fn of_field(value: &Json) -> Result<Filled, String> {
     }
 }
 
-/// The number whose digits a text is.
+/// Returns the number if a text consists of digits.
 pub(super) fn digits(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The members of a list of texts and numbers in Python's notation: `['it\'s', "two", 3]`.
+/// Returns the members of a list of texts and numbers in Python's notation: `['it\'s', "two", 3]`.
 fn literals(text: &str) -> Option<Vec<String>> {
     static MEMBER: LazyLock<Regex> = LazyLock::new(|| {
         let texts = r#"'''(?<a>(?:[^\\]|\\.)*?)'''|"""(?<b>(?:[^\\]|\\.)*?)"""|'(?<c>(?:[^'\\]|\\.)*)'|"(?<d>(?:[^"\\]|\\.)*)""#;
@@ -196,7 +196,7 @@ fn literals(text: &str) -> Option<Vec<String>> {
     Some(members)
 }
 
-/// A text of Python without its escapes.
+/// Replaces the escapes in a Python string.
 fn unescaped(text: &str) -> String {
     let (mut plain, mut letters) = (String::new(), text.chars());
     while let Some(letter) = letters.next() {
@@ -239,7 +239,7 @@ mod tests {
         Filled::List(members.iter().map(|member| text(member)).collect())
     }
 
-    /// Templates of the harness's tasks; what they give was printed by its `doc_to_text`, `doc_to_choice` and `doc_to_target`.
+    /// Templates of the harness's tasks; the expected values were printed by its `doc_to_text`, `doc_to_choice` and `doc_to_target`.
     #[test]
     fn templates_give_what_jinja2_and_python_give() {
         let fields = json!({

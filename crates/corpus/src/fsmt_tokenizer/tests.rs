@@ -36,11 +36,11 @@ fn ids_and_texts_are_those_of_transformers() {
         assert_eq!(tokenizer.decode(&ids), text, "{ids:?}");
     }
     assert_eq!((tokenizer.pad(), tokenizer.end()), (1, 2));
-    assert!(!tokenizer.decode(&[4, 5, 6, u32::MAX, 152]).is_empty(), "ids of no piece are left out");
+    assert!(!tokenizer.decode(&[4, 5, 6, u32::MAX, 152]).is_empty(), "ids without a piece are left out");
 }
 
 #[test]
-fn letters_become_small_and_punctuation_is_joined_where_the_folder_says_so() {
+fn texts_are_lower_cased_and_punctuation_is_joined_if_the_folder_sets_it() {
     let settings = r#"{"langs": ["en", "fr"], "do_lower_case": true, "clean_up_tokenization_spaces": true}"#;
     let folder = copied(Path::new(FIXTURE), &[("tokenizer_config.json", settings)]);
     let tokenizer = FsmtTokenizer::load(folder.path()).unwrap();

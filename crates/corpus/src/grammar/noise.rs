@@ -1,4 +1,4 @@
-//! Noise in the source of the shifted domain, in the role of the paper's MTNT: typing errors, small first letters, missing punctuation.
+//! Noise in the source of the shifted domain, in the role of the paper's MTNT: typing errors, lower-case initials, missing punctuation.
 //! Words are never joined or split, so arcs stay valid.
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -28,7 +28,7 @@ fn mistype_word(word: &mut String, rng: &mut ChaCha8Rng) {
     *word = letters.into_iter().collect();
 }
 
-/// Draws whether the sentence starts with a small letter.
+/// Draws whether the sentence starts with a lower-case letter.
 pub(super) fn forgets_capital(rng: &mut ChaCha8Rng) -> bool {
     rng.random_bool(SMALL_LETTER)
 }

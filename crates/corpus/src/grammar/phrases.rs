@@ -67,7 +67,7 @@ mod tests {
     const SIZES: SplitSizes = SplitSizes { train: 300, dev: 20, test: 60, shifted: 60 };
 
     #[test]
-    fn phrases_are_what_they_are_in_their_clause() {
+    fn phrases_are_tagged_with_their_role_in_the_clause() {
         let Splits { train, shifted, .. } = phrase_splits(SIZES, 1);
         let all: Vec<Example> = train.into_iter().chain(shifted).collect();
         let tags: BTreeSet<&str> = all.iter().flat_map(Example::tags).collect();

@@ -90,7 +90,7 @@ impl ImageProcessor {
     pub fn load(folder: &Path, shape: [usize; 3]) -> Result<Self, Error> {
         let path = folder.join(FILE);
         if !path.exists() {
-            let fault = "the file is missing, but sets how images are resized and normalised; transformers writes it with \
+            let fault = "the file is missing: it sets how images are resized and normalised; transformers writes it with \
                  ViTImageProcessor(...).save_pretrained(folder)";
             return Err(Error::of(&path, fault));
         }

@@ -22,7 +22,7 @@ pub(super) fn fault<'a>(mut columns: impl Iterator<Item = &'a Column>) -> Option
 
 /// Returns the sentences of a text as records in which each of `columns` is a list. Cells are separated by tabs if any line has one,
 /// otherwise by white space. Skips lines between documents and, with tabs, comments and CoNLL-U's multiword tokens (`1-2`) and empty nodes
-/// (`1.1`).
+/// (`1.1`), the last two only if column 1 is not read.
 pub(super) fn sentences(text: &str, path: &Path, columns: &[&Column]) -> Vec<Result<Record, Error>> {
     let has_tabs = text.contains('\t');
     let numbers: Vec<usize> = columns.iter().filter_map(|column| column.key().parse().ok()).collect();

@@ -55,7 +55,7 @@ fn quotation_marks_are_characters_unless_quoting_is_on() {
 }
 
 #[test]
-fn csv_cells_may_hold_commas_and_line_breaks() {
+fn csv_cells_may_contain_commas_and_line_breaks() {
     let table = "a,b,class\r\n\"one, two\",\"three\nfour\",x\r\nfive,six,\"y\"\r\n";
     assert_eq!(examples(table, CSV), [pair("one, two", "three\nfour", "x"), pair("five", "six", "y")]);
     let late = fault("a,b,class\n\"one\ntwo\",three,x\n\nfive,six\n", CSV);
@@ -97,7 +97,7 @@ fn a_description_is_written_as_it_was_read() {
 
 /// Good rows among rows with a missing, surplus or empty cell, or invalid JSON.
 #[test]
-fn rows_at_fault_are_left_out_and_counted_where_that_is_asked_for() {
+fn faulty_rows_are_skipped_and_counted_if_requested() {
     let table = "a\tb\tc\nx\ty\t1\nx\t1\nx\ty\tz\t1\nx\t \t1\nx\ty\t0\n";
     let objects = "{\"a\": \"x\", \"b\": \"y\", \"c\": 1}\n{\"a\": \"x\"\n{\"a\": \"x\", \"c\": 1}\n";
     for (content, kind, kept, skipped, fault) in [
@@ -139,7 +139,7 @@ fn tagged(words: &str, tags: &str) -> Example {
 
 /// CoNLL-2003, and CoNLL-U with a multiword token, an empty node and a comment; `#` can also be a word.
 #[test]
-fn words_have_tags_one_a_line_or_in_lists() {
+fn words_have_tags_one_per_line_or_in_lists() {
     let conll = "kind = 'conll'\ntext = 1\nlabel = 4";
     let expected = [tagged("EU rejects # calls", "B-ORG O O O"), tagged("Peter", "B-PER")];
     let spaces = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n# NN B-NP O\r\ncalls NN I-NP O\n\n\nPeter NN B-NP B-PER";

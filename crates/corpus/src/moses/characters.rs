@@ -12,7 +12,7 @@ pub(super) struct Characters {
     pub(super) alphabetic: Class,
     pub(super) lowercase: Class,
     pub(super) currency: Class,
-    /// Combining signs of Indic and other scripts, which belong to the letter before them.
+    /// Combining marks of Indic and other scripts, which belong to the letter before them.
     pub(super) joining: Class,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of JSON: an object a line, or as Python and pandas write them: a list of objects, or a list for each column.
+//! Rows of JSON: an object per line, or as Python and pandas write them: a list of objects, or a list for each column.
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::record::{Record, type_of};
 use crate::Error;
 
-/// The objects of `text`; blank lines do not count.
+/// Returns the objects of `text`; blank lines do not count.
 pub(super) fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
     let lines: Vec<(&str, usize)> =
         text.split('\n').zip(1..).filter(|(text, _)| !text.trim().is_empty()).collect();
@@ -16,7 +16,7 @@ pub(super) fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
         None => false,
     };
     let whole = if is_whole { parse(text).map(all) } else { Ok(None) };
-    // a list over several lines that is torn is no row of its first line
+    // the first line of a torn list over several lines is not a row
     let is_list = |(line, _): &(&str, usize)| line.trim_start().starts_with('[') && parse(line).is_err();
     if let Err(error) = &whole
         && lines.first().is_some_and(is_list)
@@ -29,7 +29,7 @@ pub(super) fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
     }
 }
 
-/// The rows of a whole file; `None` if it is a row itself.
+/// Returns the rows of a whole file; `None` if the file is a single row.
 fn all(whole: Value) -> Option<Vec<Value>> {
     let is_object_list =
         |value: &Value| matches!(value, Value::Array(rows) if rows.iter().all(Value::is_object));
@@ -44,8 +44,8 @@ fn all(whole: Value) -> Option<Vec<Value>> {
     }
 }
 
-/// The rows of lists of equal length, or of pandas' objects with a number for each row. Lists of words and of their tags are one row:
-/// in columns of texts one has white space.
+/// Returns the rows of lists of equal length, or of pandas' objects with a number for each row. Lists in which no text has white space are
+/// the words and tags of one row.
 fn transposed(columns: Map<String, Value>) -> Option<Vec<Value>> {
     let mut rows: Vec<Map<String, Value>> = Vec::new();
     let has_space =
@@ -69,7 +69,7 @@ fn transposed(columns: Map<String, Value>) -> Option<Vec<Value>> {
             rows.resize(cells.len(), Map::new());
         }
         if rows.len() != cells.len() || rows.len() < 2 {
-            return None; // an object of its own
+            return None; // a single object
         }
         rows.iter_mut().zip(cells).for_each(|(row, cell)| drop(row.insert(name.clone(), cell)));
     }
@@ -98,7 +98,7 @@ fn object(text: &str, path: &Path, line: usize) -> Result<Record, Error> {
     }
 }
 
-/// The error of a line that is not JSON, without the number that the line has in the parsed text.
+/// Returns the error for a line that is not JSON, without the number that the line has in the parsed text.
 fn invalid(path: &Path, line: usize, error: &serde_json::Error) -> Error {
     let reason = error.to_string().replace(&format!(" at line {} column ", error.line()), " at column ");
     Error::of_line(path, line, format!("not valid JSON ({reason})"))
@@ -112,7 +112,7 @@ fn parse(text: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// JSON in which `NaN` and infinities are null, and halves of surrogate pairs U+FFFD; borrowed if there are none. Python writes both.
+/// Replaces `NaN` and infinities with null, and halves of surrogate pairs with U+FFFD; Python writes both. Borrowed if there are none.
 fn of_python(text: &str) -> Cow<'_, str> {
     let (mut out, mut rest, mut is_text) = (String::new(), text, false);
     let mut has_changed = false;
@@ -143,7 +143,7 @@ fn of_python(text: &str) -> Cow<'_, str> {
     if has_changed { Cow::Owned(out) } else { Cow::Borrowed(text) }
 }
 
-/// The UTF-16 unit of an escape, `\ud83d`, that `text` begins with.
+/// Returns the UTF-16 unit of the escape, such as `\ud83d`, that `text` begins with.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()

@@ -84,10 +84,14 @@ fn a_part_that_was_not_asked_for_is_refused() {
 }
 
 #[test]
-fn other_sizes_than_promised_are_refused() {
+fn sizes_other_than_promised_are_refused() {
     for (length, size, expected) in [
         ("\r\nContent-Length: 4", Some(5), "the server sends 4 bytes, expected 5"),
-        ("\r\nContent-Length: 1000000000000000", None, "bytes exceed the limit of 68719476736"),
+        (
+            "\r\nContent-Length: 1000000000000000",
+            None,
+            "1000000000000000 bytes exceed the limit of 68719476736",
+        ),
         // Without `Content-Length`, an answer ends with the connection.
         ("", Some(3), "more than the expected 3 bytes"),
     ] {
@@ -98,7 +102,7 @@ fn other_sizes_than_promised_are_refused() {
 }
 
 #[test]
-fn a_complete_part_is_not_asked_for_and_others_begin_anew_where_ranges_are_ignored() {
+fn a_complete_part_is_not_requested_and_others_restart_if_ranges_are_ignored() {
     let server = TestServer::fixed("200 OK\r\nContent-Length: 4", b"text");
     resume(&Client::new(), &server.address, b"text", Some(4)).0.unwrap();
     assert!(server.requests().is_empty());
@@ -111,7 +115,7 @@ fn a_complete_part_is_not_asked_for_and_others_begin_anew_where_ranges_are_ignor
 }
 
 #[test]
-fn what_is_compressed_on_the_way_is_refused_unless_it_is_compressed_anyway() {
+fn content_encodings_are_refused_unless_the_file_is_compressed() {
     let server = TestServer::fixed("200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4", b"text");
     let get = |name: &str| resume(&Client::new(), &format!("{}/{name}", server.address), b"", None).0;
     assert_eq!(reason(get("a.json")), "the server encoded it unasked as `gzip`");

@@ -16,8 +16,8 @@ use crate::rows::read_text;
 /// Reads the sentences of a file: UTF-8, plain, gzip or zstd.
 ///
 /// # Errors
-/// If the file is missing, truncated or has no sentence, or a sentence is no tree: a line has other columns, words are not numbered from 1,
-/// a head is not among them, or arcs form a circle. The message names the line.
+/// If the file is missing, truncated or has no sentence, or a sentence is not a tree: a line does not have ten columns, words are not
+/// numbered from 1, a head is not among them, or arcs form a cycle. The message names the line.
 pub fn read(path: &Path) -> Result<Vec<Tree>, Error> {
     let text = read_text(path)?;
     let mut trees = Vec::new();

@@ -33,7 +33,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         let ratios = context.ratios(|| sweep(&Ablation::Zero), &mut others);
         for ((kind, wanted), ratio) in kinds.iter().zip(ratios) {
             let name = format!(
-                "time for all heads of {} under {}, beside zeros: at most",
+                "time for all heads of {} under {}, relative to zeros: at most",
                 description.name(),
                 kind.name()
             );

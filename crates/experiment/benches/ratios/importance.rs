@@ -18,7 +18,7 @@ const WANTED: f64 = 1.0 / 1.3;
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(1);
     let name =
-        |model| format!("importance of all heads of {model}, beside a training step's forward and backward");
+        |model| format!("importance of all heads of {model}, vs. a training step's forward and backward");
     row(Row { name: name("MiniLM"), ratio: Ok(of_classifier(context)), wanted: WANTED });
     row(Row { name: name("a translator for Multi30k"), ratio: Ok(of_translator(context)), wanted: WANTED });
 }

@@ -44,7 +44,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let task = told(&model, folder.path(), &search, &batches, ("generate", 1));
     let peer = Peer::start(context, task);
     let ratio = peer.map(|mut peer| context.ratio(ours, || peer.seconds()));
-    let name = "one sentence at a time, 128 wide, on one thread, beside generate of transformers".to_owned();
+    let name = "one sentence at a time, 128 wide, on one thread, relative to generate of transformers".to_owned();
     row(Row { name, ratio, wanted: 2.0 });
 
     tch::set_num_threads(machine.threads as i32);

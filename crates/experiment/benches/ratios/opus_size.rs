@@ -32,13 +32,13 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
             let ours = || timed(|| subject.evaluate(&scored, &base, &mut |_, _| Ok(())).unwrap());
             let ratio = context.ratio(ours, || peer.seconds());
             let is_on_cpu = machine.device == Device::Cpu;
-            let peak = if is_on_cpu { peak() } else { Err("measured on a CPU alone".to_owned()) };
+            let peak = if is_on_cpu { peak() } else { Err("measured on CPUs only".to_owned()) };
             (Ok(ratio), peak.map(|peak| bound(&machine) as f64 / peak as f64))
         }
     };
-    let name = format!("{SENTENCES} sentences of NTREX by a translator of opus-mt's size, beside generate");
+    let name = format!("{SENTENCES} sentences of NTREX by a translator of opus-mt's size, relative to generate");
     row(Row { name, ratio, wanted: 3.0 });
-    row(Row { name: "  memory that it may take, beside its peak".to_owned(), ratio: room, wanted: 1.0 });
+    row(Row { name: "  memory limit, relative to its peak".to_owned(), ratio: room, wanted: 1.0 });
 }
 
 /// Starts the other side, which makes the folder.

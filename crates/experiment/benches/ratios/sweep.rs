@@ -16,7 +16,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         let batch = model.synthetic(count, 40);
         let all = model.layout().heads();
         let ratio = context.ratio(|| together(&model, &batch, &all), || one_by_one(&model, &batch));
-        let name = format!("all heads of {}, one masked at a time, beside plain forward passes", size.0);
+        let name = format!("all heads of {}, one masked at a time, relative to plain forward passes", size.0);
         row(Row { name, ratio: Ok(ratio), wanted });
     }
 }

@@ -108,7 +108,7 @@ impl<'a> CurveSearch<'a> {
             Closing::Subset { open, straight_through: curve.order == Order::SubsetStraight }
         };
         // Differs from Li et al. (2021), who use 0.5 for BERT and 0.2 for a translator. In the 119 updates of an epoch of `demo-language`,
-        // 0.5 is no better for sampled subsets (2.676 nats with 8 of 32 heads, 2.663 at 0.05), and worse straight through (2.961, 2.833).
+        // 0.5 is no better for sampled subsets (2.676 nats with 8 of 32 heads, 2.663 at 0.05), and worse straight-through (2.961, 2.833).
         let learning_rate = GATE_RATE;
         let tuning = FineTuning {
             name: format!("{}-{open}", curve.order),

@@ -144,7 +144,7 @@ pub fn check_heads(row: &impl TestedRow, stored: &str, now: Option<&HeadSet>) ->
 
 /// Settings shared by all curves of a run.
 pub struct Curves<'a> {
-    /// Ranks heads and searches for them.
+    /// Chooses heads by rankings and searches.
     pub chooser: Chooser<'a>,
     /// Segments to score.
     pub scored: Scored,
@@ -154,7 +154,7 @@ pub struct Curves<'a> {
     pub repairs: Vec<Option<Repair>>,
     /// Maximum number of segments for fitting the least-squares repair.
     pub fit_limit: usize,
-    /// Further training.
+    /// Settings for further training; `None` without it.
     pub retraining: Option<Retraining<'a>>,
 }
 
@@ -254,7 +254,7 @@ impl Curves<'_> {
         let mut search = None;
         let (mut before, mut is_whole) = (None, true);
         for step in steps {
-            // Rows of all repairs share their heads.
+            // Rows with different repairs mask the same heads.
             let found = rows.rows().find(|row| row.curve() == curve.id() && row.step == step.place);
             let chosen = match found.map(Chosen::of_row).transpose()? {
                 Some(chosen) => chosen,

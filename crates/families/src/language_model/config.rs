@@ -119,7 +119,7 @@ pub struct LanguageOptions {
     /// Square of the divisor of attention scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_pre_attn_scalar: Option<f64>,
-    /// Cap of attention scores.
+    /// Soft cap of attention scores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attn_logit_softcapping: Option<f64>,
     /// Factor of each sublayer's output.
@@ -131,7 +131,7 @@ pub struct LanguageOptions {
     /// Factor of logits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logit_scale: Option<f64>,
-    /// Cap of logits.
+    /// Soft cap of logits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_logit_softcapping: Option<f64>,
     /// True if attention and feed-forward layer run in parallel.
@@ -398,7 +398,7 @@ impl LanguageConfig {
         self.sliding_window.filter(|_| self.is_local(layer))
     }
 
-    /// Returns true if a layer has a sliding window, should the configuration give its size.
+    /// Returns true if a layer has a sliding window if the configuration gives its size.
     pub fn is_local(&self, layer: usize) -> bool {
         let named = self.layer_types.as_ref().map(|types| types[layer] == SLIDING);
         let every = |period| self.options.sliding_window_pattern.unwrap_or(period);

@@ -1,7 +1,7 @@
 //! Gemma, <https://arxiv.org/abs/2403.08295>, <https://arxiv.org/abs/2408.00118> and <https://arxiv.org/abs/2503.19786>: embeddings are
-//! multiplied by the square root of their width, norms by 1 + weight. Gemma 2 caps scores and logits, and also normalises each sublayer's
-//! output. Gemma 3 normalises queries and keys, and its layers with sliding windows have another rotary base. As in transformers, its cap
-//! of scores is not used.
+//! multiplied by the square root of their width, norms by 1 + weight. Gemma 2 soft-caps attention scores and logits, and also normalises
+//! each sublayer's output. Gemma 3 normalises queries and keys, and its layers with sliding windows have a different rotary base. As in
+//! transformers, its soft cap of attention scores is not used.
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gemma/modeling_gemma.py>.

@@ -1,5 +1,5 @@
 //! ModernBERT, Warner et al. (2024), <https://arxiv.org/abs/2412.13663>: pre-norm layers, gated feed-forward layers, and rotary positions,
-//! with another base in layers with sliding windows. It has the layers of a language model without the causal mask.
+//! with a different base in layers with sliding windows. It has the layers of a language model without the causal mask.
 //!
 //! Names follow transformers' `ModernBertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/modernbert/modeling_modernbert.py>. The fused maps

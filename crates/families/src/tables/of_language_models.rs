@@ -10,7 +10,7 @@ pub struct LanguageFamily {
     pub model_type: &'static str,
     /// The class that transformers loads its folders into.
     pub architecture: &'static str,
-    /// Keys of `config.json` that differ from Llama's, and transformers' defaults of absent keys.
+    /// Keys of `config.json` that differ from Llama's, and transformers' defaults for absent keys.
     pub keys: ConfigKeys,
     /// Optional keys that the family has: dropout, sliding windows, and the `LanguageOptions`.
     pub optional: &'static [&'static str],
@@ -32,7 +32,7 @@ pub struct LanguageFamily {
     pub windows: Windows,
     /// Keys of `config.json` with a single supported value.
     pub supported: &'static [(&'static str, bool)],
-    /// Suffixes of ignored tensors, which are computed.
+    /// Suffixes of tensors that are ignored because they are computed.
     pub unused: &'static [&'static str],
 }
 

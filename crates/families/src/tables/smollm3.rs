@@ -1,4 +1,4 @@
-//! SmolLM3, <https://huggingface.co/blog/smollm3>: a Llama with some layers without positions.
+//! SmolLM3, <https://huggingface.co/blog/smollm3>: a Llama in which some layers have no positions (NoPE).
 //!
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/smollm3/modeling_smollm3.py>.

@@ -57,7 +57,7 @@ fn removed_heads_are_gone_and_the_others_keep_their_numbers() {
 
 /// The encoder first, then in each decoder layer self-attention before cross-attention; no modules without heads.
 #[test]
-fn modules_stand_in_the_order_in_which_they_are_computed() {
+fn modules_are_in_the_order_of_computation() {
     let shape = LayerShape::plain(2, 2, 4);
     let all = [Attention::EncEnc, Attention::EncDec, Attention::DecDec];
     let layout = HeadLayout::new(all.map(|attention| (attention, shape)));

@@ -208,7 +208,7 @@ impl Difference {
     }
 }
 
-/// Draws a panel per kind other than zero ablation, with the heads that differ most by name and all others in one row.
+/// Draws a panel per kind other than zero ablation: one row for each of the heads that differ most, and one row for all others.
 fn figure(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) -> Chart {
     let own = found.zero();
     let (metric, kinds) = (own.metric(), 1..found.all.len());

@@ -132,7 +132,7 @@ fn reading(row: &CorrelationRow) -> String {
     }
 }
 
-/// Number of points along the band.
+/// Number of steps along the band.
 const STEPS: usize = 60;
 
 /// The full model: an outline in front of the heads, which remain visible.
@@ -244,7 +244,7 @@ mod tests {
 
     /// r = 0.4 with a ceiling of sqrt(0.25 · 1) = 0.5 would be 0.8 without noise.
     #[test]
-    fn noise_and_truth_are_told_apart() {
+    fn noise_and_disagreement_are_distinguished() {
         let wide = "unclear: the interval contains both 0 and the ceiling";
         for (r, ends, [first, second], expected) in [
             (0.0, Some((-0.2, 0.2)), [0.05, 0.1], "noise: more than half of the variation on an axis"),

@@ -268,7 +268,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     distinct(heads().map(|head| head.attention())).into_iter().enumerate().map(panel).collect()
 }
 
-/// Tabulates a row for each number of heads that gates keep, with the scores of other methods for as many: Table 2. `gates` must be
+/// Tabulates a row for each number of heads that gates keep, with the scores of other methods for this number: Table 2. `gates` must be
 /// [compared with the baseline](Gates::against_control); `before` is the score before further training.
 fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
     let has_type = |&attention: &Attention| gates.rows.iter().any(|row| row.kept_of(attention).is_some());

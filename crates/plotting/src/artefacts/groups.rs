@@ -125,7 +125,7 @@ fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
              in {number})",
             alpha
         ))
-        .note(format!("at most {MAX_NAMED} such heads are named, those with the largest changes"))
+        .note(format!("each column names at most {MAX_NAMED} such heads, those with the largest changes"))
         .note("intervals: Wilson (1927) of the base, Tango (1998) of the changes")
         .remark(file.open_question())
         .remark(groups.sweep.missing_heads())

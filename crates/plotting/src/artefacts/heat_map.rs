@@ -61,7 +61,7 @@ pub struct Values {
     numbers: BTreeMap<HeadId, (f64, Option<Verdict>)>,
     /// Values up to this distance from 0 are white.
     white: f64,
-    /// Value at which the colours end: the maximum distance from 0, or 1 if all are 0.
+    /// Value at which the colours end: the maximum distance from 0, but at least twice `white`; 1 if both are 0.
     pub end: f64,
     is_root: bool,
 }
@@ -117,7 +117,7 @@ pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) 
     (label, BAR_COLORS.map(number))
 }
 
-/// Returns each criterion that all heads have, with verdicts.
+/// Returns each criterion that is known for all heads, with verdicts.
 pub fn scores_of(
     importance: &Importance,
     verdicts: &BTreeMap<HeadId, Verdict>,
@@ -178,7 +178,7 @@ fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
         .bar(label, numbers)
 }
 
-/// Draws a row of panels per criterion that all heads have, with colours that end at its maximum. Signs are verdicts on single heads.
+/// Draws a row of panels per criterion that is known for all heads, with colours up to its maximum. Signs are verdicts on single heads.
 fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criterion) -> Chart {
     let judged = sweep.into_iter().flat_map(|sweep| {
         let judge = sweep.judge(criterion);
@@ -282,9 +282,9 @@ pub(super) fn counts<X: Display, Y: Display>(
 mod tests {
     use super::*;
 
-    /// For 1, 1 and 100 the smallest have the colour 1/10, the root of 1/100.
+    /// Of 1, -1 and 100, the small numbers have the colours 1/10 and -1/10, since 1/10 is the square root of 1/100.
     #[test]
-    fn one_great_number_leaves_the_others_visible() {
+    fn one_large_number_leaves_the_others_visible() {
         let head = |head| HeadId::numbered(Attention::EncEnc, 1, head);
         let numbers = [1.0, -1.0, 100.0].into_iter().zip(1..);
         let values = Values::new(0.0, numbers.map(|(number, at)| (head(at), (number, None))));

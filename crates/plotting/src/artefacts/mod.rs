@@ -1,4 +1,4 @@
-//! Artefacts: each file reads results, asks about them, and draws a table, a figure, or several that belong together.
+//! Artefacts: each module reads results, analyses them, and draws a table, a figure, or several that belong together.
 pub(crate) mod ablation_kinds;
 mod agreement;
 mod audit;

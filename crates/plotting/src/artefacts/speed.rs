@@ -56,7 +56,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
     let speeds = rows.iter().flat_map(|row| {
         [row.original_per_second, row.pruned_per_second].map(|segments| segments * of_a_segment(row))
     });
-    // equal digits for all, at least one, as in the paper
+    // the same number of decimals in all cells, at least one, as in the paper
     let digits = decimals(speeds.fold(f64::INFINITY, f64::min)).max(1);
     let row = |row: &SpeedRow| {
         let rate = |mean: f64, deviation: f64| {
@@ -115,7 +115,7 @@ fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
         .note(neighbours)
 }
 
-/// Names the removed heads, as far as the signature tells.
+/// Describes how the removed heads were chosen, as far as the signature records it.
 fn which_heads(speed: &Speed) -> String {
     let heads = match speed.file.text("order") {
         None | Some("importance") => "the least important heads are removed".to_owned(),
@@ -138,7 +138,7 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
     };
     let [original, pruned] = [rows[0].original_parameters, rows[0].pruned_parameters].map(|n| n as f64 / 1e6);
     let ([before, after], more) = ([original, pruned].map(three_digits), percent_more(pruned / original));
-    // removing heads changes how many steps the search for a translation takes
+    // removing heads changes the lengths of translations and so the number of decoding steps
     let translates = speed.has_metric("BLEU");
     let free = if translates { ", for the decoding steps of each model's own translations" } else { "" };
     table((speed, rows), "Other costs", "costs", "Computation and memory")

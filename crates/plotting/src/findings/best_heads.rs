@@ -11,7 +11,7 @@ use crate::findings::judge::{Judge, RuleKind};
 use crate::findings::paper::{Masked, PAPER};
 use crate::findings::source::{ResultFile, Source, experiment};
 
-/// Start of the names of files with heads chosen on another split, whose name follows.
+/// Prefix of the names of files with heads chosen on another split; the name of this split follows.
 const SELECTED: &str = "ablate-all-but-one-selected-on-";
 
 /// Layers reduced to one head, with a row for each head kept alone.
@@ -53,7 +53,7 @@ impl BestHeads {
         Ok(files)
     }
 
-    /// Returns the files with heads chosen on another split, with most segments for each split, or the one file that was named.
+    /// Returns, for each other split on which heads were chosen, the file with most segments, or the one file that was named.
     pub fn largest_files(source: &Source) -> Result<Vec<ResultFile>> {
         let Source::Subject { subject, results, .. } = source else {
             return Ok(vec![source.one(experiment::BEST_HEADS)?]);
@@ -66,7 +66,7 @@ impl BestHeads {
         Ok(ResultFile::largest(&files, selected_on))
     }
 
-    /// Returns the best head of each layer; of equal scores, the smallest number.
+    /// Returns the best head of each layer; of heads with equal scores, the one with the smallest number.
     pub fn of(&self, attention: Attention) -> BTreeMap<usize, &AblationRow> {
         let mut best: BTreeMap<usize, &AblationRow> = BTreeMap::new();
         for row in self.sweep.family(attention) {
@@ -84,7 +84,7 @@ impl BestHeads {
         judge.verdicts(self.of(attention).into_values())
     }
 
-    /// Describes missing heads, among which may be the best of a layer.
+    /// Describes missing heads, one of which may be the best of its layer.
     pub fn missing_heads(&self) -> Vec<String> {
         if self.selected_on.is_some() { Vec::new() } else { self.sweep.missing_heads() }
     }
@@ -102,7 +102,7 @@ fn selected_on(file: &ResultFile) -> Option<String> {
     Some(file.text("select_on").or(stem.strip_prefix(SELECTED))?.to_owned())
 }
 
-/// Number of layers whose best head alone causes no significant loss, among testable layers: `3 of 6 layers`.
+/// Number of layers that can be reduced to their best head without significant loss, among testable layers: `3 of 6 layers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layers {
     /// Layers for which one head is enough.

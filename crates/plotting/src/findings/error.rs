@@ -1,4 +1,4 @@
-//! Faults of results that cannot be shown, which do not prevent others from being shown.
+//! Errors about results that cannot be shown, which do not prevent others from being shown.
 use heads::experiment::{ABLATE_ONE, Experiment};
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_of_one_file_is_noted_once_and_what_was_not_measured_is_not() {
+    fn an_error_is_noted_once_and_missing_measurements_only_on_request() {
         let mut left_out = LeftOut::default();
         for _ in 0..2 {
             let unreadable = unreadable(Path::new("x.csv"))(std::io::Error::other("no disk"));

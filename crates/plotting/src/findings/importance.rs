@@ -5,7 +5,7 @@ use records::{HeadId, Measure, ScoreRow};
 
 use crate::findings::results::{Results, distinct};
 
-/// A criterion that ranks heads, low values first to be masked. Not every [ranking](records::Order) of `iterative-prune` has values.
+/// A criterion that ranks heads; low values are masked first. Not every [ranking](records::Order) of `iterative-prune` has values.
 #[derive(Debug, Clone)]
 pub struct HeadScore {
     /// The name in figures and tables.
@@ -31,7 +31,7 @@ impl Importance {
         rows.map(|row| (row.head_id(), row.value)).collect()
     }
 
-    /// Returns the criteria that all heads have, without those that only serve to compute others.
+    /// Returns the criteria that are known for all heads, without those that only serve to compute others.
     pub fn known(&self) -> Vec<HeadScore> {
         // with one output the loss is not a cross-entropy
         let metric = self.file.identity().map(|identity| identity.metric.as_str());
@@ -69,7 +69,7 @@ impl Importance {
         is_unknown.then_some("data of the estimates unknown: the signature does not name it")
     }
 
-    /// Describes what the title leaves out: non-default settings of importance-entropy, and the data of the oracle if all heads have one.
+    /// Describes what the title leaves out: non-default settings of importance-entropy, and the data of the oracle if all heads have it.
     pub fn notes(&self) -> Vec<String> {
         let label = |measure: Measure| measure.entry().label.unwrap_or(measure.name());
         // the names of the other criteria state their settings

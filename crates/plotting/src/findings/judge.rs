@@ -8,7 +8,7 @@ use words::{count, short};
 
 use crate::findings::metric::Metric;
 
-/// Two-sided p-value that decides.
+/// Adjustment of the two-sided p-value that decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Adjustment {
     /// Not adjusted for the number of tests.
@@ -59,12 +59,12 @@ impl Criterion {
         }
     }
 
-    /// `true` if the score differs significantly from the base score.
+    /// `true` if the score differs significantly from the full model's.
     pub fn holds(self, row: &impl TestedRow) -> bool {
         self.p_value(row).is_some_and(|p_value| p_value < self.alpha)
     }
 
-    /// `true` if the score is significantly worse than the base score.
+    /// `true` if the score is significantly worse than the full model's.
     pub fn is_loss(self, row: &impl TestedRow) -> bool {
         row.gain() < 0.0 && self.holds(row)
     }
@@ -85,7 +85,7 @@ impl Criterion {
     }
 }
 
-/// Number of heads in one family of tests, and of those with significant effects.
+/// Numbers of heads tested and of heads with significant effects in one family of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     /// Heads with a p-value.
@@ -124,7 +124,7 @@ impl Tally {
 /// False discovery rate of [`Judge::verdicts_at_fdr`].
 const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// Rule for how many heads can be masked.
+/// Rule that decides how many heads can be masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
     /// The default: the interval shows that the loss is below the margin.
@@ -146,7 +146,7 @@ pub const CAUTION: &str = "it lets more pass on smaller test sets, which hide lo
 pub struct Judge {
     /// Criterion for a significant difference.
     pub criterion: Criterion,
-    /// Margin, in percent of the base score.
+    /// Margin, in percent of the full model's score (for nats, of its perplexity).
     pub margin_percent: f64,
     metric: Metric,
     /// Accuracies are tested by paired t-tests as in Michel et al. (2019), other metrics by swaps (Noreen 1989).
@@ -166,7 +166,7 @@ impl Judge {
         }
     }
 
-    /// Returns the margin for a base score, both in the unit of the metric.
+    /// Returns the margin for this score of the full model, both in the unit of the metric.
     pub fn margin(self, base: f64) -> f64 {
         margin(self.metric.name(), base, self.margin_percent)
     }
@@ -187,7 +187,7 @@ impl Judge {
         Verdicts::of(rows.into_iter().map(|row| self.verdict(row)))
     }
 
-    /// Returns verdicts from intervals that hold for all rows of a family at once; `None` without such intervals.
+    /// Returns verdicts from simultaneous intervals, which hold for all rows of a family at once; `None` without them.
     pub fn verdicts_at_once<'a, R: TestedRow + 'a>(
         self,
         rows: impl IntoIterator<Item = &'a R>,
@@ -197,8 +197,8 @@ impl Judge {
     }
 
     /// Returns verdicts at a false discovery rate of 5%: at most 5% of the heads called needed are expected to cost no more than the
-    /// margin, and at most 5% of those called dispensable to cost more. Applies Benjamini and Hochberg to p-values of the margin, derived
-    /// from the 95% intervals; `None` if nothing was tested.
+    /// margin, and at most 5% of those called dispensable to cost more. Applies Benjamini and Hochberg to p-values of tests against the
+    /// margin, derived from the 95% intervals; `None` if nothing was tested.
     pub fn verdicts_at_fdr<'a, R: TestedRow + 'a>(
         self,
         rows: impl IntoIterator<Item = &'a R>,
@@ -253,7 +253,7 @@ impl Judge {
         self.swaps.filter(|_| !self.is_t_test).map_or(0.0, smallest_p_value)
     }
 
-    /// Warns in a sentence if no p-value can be below alpha, whatever the heads do.
+    /// Returns a warning if no p-value can be below alpha, however large the effects are.
     pub fn out_of_reach(self) -> Option<String> {
         let (smallest, alpha) = (self.smallest_p_value(), self.criterion.alpha);
         let (p, needed) = (short(smallest), (1.0 / alpha).floor());
@@ -270,7 +270,7 @@ impl Judge {
         }
     }
 
-    /// `true` if the rule can decide on a row: it was tested and, by the paper's rule, could be significant.
+    /// `true` if the rule can decide on a row: it was tested and, for the paper's rule, a p-value below alpha is possible.
     pub(crate) fn can_tell(self, which: RuleKind, row: &impl TestedRow) -> bool {
         match which {
             RuleKind::Dispensable => self.verdict(row).is_some(),
@@ -304,7 +304,7 @@ mod tests {
 
     const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
-    /// Of three changes two are significant: a decrease of nats, which is better, and an increase.
+    /// Two of three changes are significant: a decrease in nats, which is better, and an increase.
     #[test]
     fn fewer_nats_are_better() {
         let row = |delta: f64, p_value: f64| AblationRow {
@@ -316,9 +316,9 @@ mod tests {
         assert_eq!(rows.map(|row| CRITERION.is_loss(&row)), [false, true, false]);
     }
 
-    /// Losses of 6, 3.2, 3 and 0 points with intervals of ±1 and a margin of 2: three heads are needed without adjustment. The two-sided
-    /// p-values of the margin at 7.84, 2.35 and 1.96 standard errors are 0, 0.0187 and 0.05. Benjamini and Hochberg's factors 4/1, 4/2 and
-    /// 4/3 turn them into 0, 0.037 and 0.067.
+    /// Losses of 6, 3.2, 3.001 and 0 points with intervals of ±1 and a margin of 2: three heads are needed without adjustment. These losses
+    /// are 7.84, 2.35 and 1.96 standard errors from the margin, with two-sided p-values of 0, 0.0187 and 0.0498. Benjamini and Hochberg's
+    /// factors 4/1, 4/2 and 4/3 turn them into 0, 0.037 and 0.066.
     #[test]
     fn a_false_discovery_rate_counts_fewer_heads() {
         let row = |loss: f64| AblationRow {
@@ -335,7 +335,7 @@ mod tests {
 
     /// 1 / (99 + 1) is 0.01, which is not below 0.01; 1 / 101 is. A t-test has no swaps, so its p-value has no bound.
     #[test]
-    fn too_few_resamples_are_said_to_be_too_few() {
+    fn too_few_resamples_are_reported() {
         let metric = Metric::new(MetricName::Bleu);
         let judge =
             |is_t_test, swaps| Judge { criterion: CRITERION, margin_percent: 2.0, metric, is_t_test, swaps };

@@ -81,7 +81,7 @@ pub(crate) fn percent(part: usize, heads: usize) -> f64 {
 /// Maximum distance of a row from a requested share of the heads, in percentage points.
 const NEAR: f64 = 5.0;
 
-/// Returns the row whose share of the heads, in percent, is closest to `percent`, if it is near; the first of several.
+/// Returns the row whose share of the heads, in percent, is closest to `percent`, if within [`NEAR`]; of ties, the first.
 pub(crate) fn nearest<'a, T: 'a>(
     rows: impl IntoIterator<Item = &'a T>,
     share: fn(&T) -> f64,

@@ -62,7 +62,7 @@ impl Retrained {
     }
 }
 
-/// `true` if a curve without fine-tuning masks the heads that are closed at the same steps.
+/// `true` if a curve without fine-tuning masks the same heads as its fine-tuned curve at the same steps.
 fn has_same_heads(before: &Series, after: &Pruning) -> bool {
     let step = |row: &CurveRow| (row.order_seed, row.masked);
     let same = after.series.iter().filter(|series| series.curve == before.curve);

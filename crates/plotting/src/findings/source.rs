@@ -181,7 +181,7 @@ impl Source {
 }
 
 impl ResultFile {
-    /// Returns a file of a setup and refuses shards. [`rows`](Self::rows) reports an unreadable signature, so that it hides no other file.
+    /// Returns a file of a setup and refuses shards. An unreadable signature is reported by [`rows`](Self::rows) and hides no other file.
     pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str, kind: SubjectKind) -> Result<Self> {
         let signature = Signature::read(&Signature::path_beside(&path)).unwrap_or(None);
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {

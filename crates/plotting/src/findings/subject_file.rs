@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_says_what_its_subject_stands_for_and_a_missing_one_is_absent() {
+    fn a_file_sets_what_its_setup_stands_for_and_a_missing_one_is_empty() {
         let read = |text: &str| {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("a.toml"), text).unwrap();

@@ -1,6 +1,6 @@
 //! HTML reports: one self-contained page per setup, an index, and a comparison of all setups.
 //!
-//! Artefacts provide tables and figures, the views here what only reports show, and the templates in `templates/` turn them into pages. A
+//! Artefacts provide tables and figures, views add what only reports show, and the templates in `templates/` turn both into pages. A
 //! page needs no network. [`look`] writes the page of one text.
 mod args;
 mod gather;

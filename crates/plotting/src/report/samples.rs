@@ -12,7 +12,7 @@ use corpus::splits::language::Texts;
 use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
 use serde::Deserialize;
 
-/// The part of a setup file on its data.
+/// The part of a setup file about its data.
 #[derive(Debug, Deserialize)]
 struct DataOf {
     #[serde(default)]
@@ -95,7 +95,7 @@ impl Split {
     }
 }
 
-/// Tabulates texts of the segments that change most, if they may be shown; fails if they are not those that were measured. `data` is the
+/// Tabulates texts of the segments that change most, if they may be shown; fails if other texts were measured. `data` is the
 /// folder of the user's own files.
 pub fn table(
     subject: &SubjectResults,

@@ -30,7 +30,7 @@ pub struct Request<'a> {
     pub with_figure: bool,
     /// Second split of a comparison; `None` for any.
     pub against: Option<&'a str>,
-    /// `true` if everything is drawn, so that an artefact that does not apply is left out instead of an error.
+    /// `true` if everything is drawn, so that an artefact that does not apply is left out instead of causing an error.
     pub is_all: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Request<'a> {
         Self { criterion, folders, attention, with_figure: false, against: None, is_all: true }
     }
 
-    /// Returns data that a file may lack or another experiment provides; `None` if everything is drawn and it was not measured.
+    /// Returns data that a file may lack or another experiment provides; `None` if everything is drawn and the data was not measured.
     pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
         if self.is_all { Ok(left_out.keep_if_there(read)) } else { read.map(Some) }
     }
@@ -112,7 +112,7 @@ pub(crate) fn figure<R: Row, C: Into<Option<Chart>>>(
     Ok(vec![sheet(&found.file, stem, draw(&found), [])])
 }
 
-/// Line at a loss equal to the margin.
+/// Style of the line at a loss equal to the margin.
 pub(crate) const MARGIN: Style = Style::dashed(GREY, 0.7);
 
 /// Returns lines at no change and at the margin, on an axis of changes.
@@ -120,7 +120,7 @@ pub(crate) fn limits(sweep: &Ablations, judge: Judge, at: fn(f64) -> At) -> [Lay
     [Layer::Rule(at(0.0), Style::line(GREY, 0.5)), Layer::Rule(at(margin(sweep, judge)), MARGIN)]
 }
 
-/// Returns the change of the score that equals a loss of the margin.
+/// Returns the change of the score at a loss equal to the margin.
 pub(crate) fn margin(sweep: &Ablations, judge: Judge) -> f64 {
     -sweep.metric().direction().gain(judge.margin(sweep.base()))
 }
@@ -148,7 +148,7 @@ pub(crate) fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
     Cell::number(metric.amount(tests.variant) + &ends, tests.variant).marked(criterion.is_loss(row))
 }
 
-/// Formats the difference of two models with its 95% interval: `-0.75 [-1.50, -0.02]`.
+/// Formats the difference between two models with its 95% interval: `-0.75 [-1.50, -0.02]`.
 pub(crate) fn difference(found: &Comparison, metric: &Metric) -> Cell {
     let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
     Cell::number(metric.change(found.delta) + &ends, found.delta)

@@ -17,9 +17,9 @@ tested_row! {
         /// Heads of the list among equally many heads of each layer that a second estimate, on other data, puts first; empty without
         /// one.
         pub found_again: Option<usize>,
-        /// The same number expected of a random list: hypergeometric in each layer.
+        /// Expected `found_again` of a random list: hypergeometric in each layer.
         pub found_again_by_chance: Option<f64>,
-        /// Probability that it is at least as large for a random list.
+        /// Probability that `found_again` is at least as large for a random list.
         pub p_found_again: Option<f64>,
         /// Masked heads, joined by `+`.
         pub masked_heads: String,

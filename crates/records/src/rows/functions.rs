@@ -113,7 +113,7 @@ pub struct HeadFunctionRow {
     pub margin_percent: Option<f64>,
     /// `true` if the share reaches the threshold of Voita et al. (2019); empty without a threshold.
     pub holds: Option<bool>,
-    /// `true` if the share is 10% of `baseline` above it; dependencies only.
+    /// `true` if the share exceeds `baseline` by at least 10% of it; dependencies only.
     pub holds_relative: Option<bool>,
 }
 
@@ -215,7 +215,7 @@ mod tests {
 
     /// Confidence is not a function, nor is attention over only the queries that have a key at the position.
     #[test]
-    fn a_head_may_do_several_things_or_none() {
+    fn a_head_may_have_several_functions_or_none() {
         let rows = [
             row("1,1,positional,-1", "true,"),
             row("1,1,syntactic,nsubj:verb->subject", "true,true"),
@@ -226,7 +226,7 @@ mod tests {
             row("1,3,positional-there,-1", "true,"),
             row("2,1,rare,rarest", "true,"),
         ];
-        // other positions are no other task
+        // the position is not part of the task
         assert_eq!(rows[0].task(), (FunctionName::Positional, ""));
         assert_eq!(rows[1].task(), (FunctionName::Syntactic, "nsubj:verb->subject"));
         assert_eq!(rows[1].name(), "self:1:1:syntactic:nsubj:verb->subject");

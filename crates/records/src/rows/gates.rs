@@ -202,13 +202,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kept_heads_are_as_many_as_it_says() {
+    fn kept_heads_must_match_their_number() {
         let of_four = GateRow { heads: 4, kept_heads: "self:1:1+self:2:3".to_owned(), ..GateRow::default() };
         let row = |kept| GateRow { kept, kept_self: Some(kept), ..of_four.clone() };
         assert_eq!(row(2).fault(), None);
         for (faulty, expected) in [
-            (GateRow { kept_self: Some(4), ..row(2) }, "by attention type 4 heads"),
-            (GateRow { kept_enc_enc: Some(usize::MAX), ..row(2) }, "by attention type"),
+            (GateRow { kept_self: Some(4), ..row(2) }, "attention types keep 4 heads"),
+            (GateRow { kept_enc_enc: Some(usize::MAX), ..row(2) }, "attention types keep"),
             (row(3), "`kept_heads` has 2 heads"),
             (GateRow { kept_heads: "self:x".to_owned(), ..row(1) }, "`self:x` is not a head"),
         ] {

@@ -17,7 +17,7 @@ pub struct RelevanceRow {
     pub head: usize,
     /// Mean over target positions of the head's relevance, divided by the sum of absolute relevances in its layer, -1 to 1.
     ///
-    /// Differs from the paper, which does not say how it normalises: relevance has either sign, so that a plain sum may be near 0.
+    /// Differs from the paper, which does not state its normalisation: relevance has either sign, so a plain sum may be near 0.
     pub relevance: f64,
     /// Lower end of the 95% interval of `relevance`, by resampling segments; empty with few resamples.
     pub relevance_low: Option<f64>,
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_relevance_that_is_lost_is_doubted() {
+    fn more_than_one_percent_of_lost_relevance_is_reported() {
         assert_eq!([0.0, 0.01].map(RelevanceRow::doubt), [None, None]);
         assert!(RelevanceRow::doubt(0.238).unwrap().starts_with("23.8% of"));
         assert!(RelevanceRow::doubt(3.6e11).unwrap().starts_with("more than 100% of"));

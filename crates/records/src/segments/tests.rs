@@ -21,7 +21,7 @@ fn three_blocks() -> [Block; 3] {
 
 /// A text of the maximum length is read, any longer one is refused.
 #[test]
-fn a_member_may_be_as_long_as_what_is_left() {
+fn a_member_may_be_as_long_as_the_limit() {
     for (text, is_read) in [("1234", true), ("12345", true), ("123456", false), ("123456789", false)] {
         let bytes = compressed(text);
         match member(&[bytes.as_slice(), b"more"].concat(), 5) {

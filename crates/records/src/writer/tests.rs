@@ -180,7 +180,7 @@ fn seen(path: &Path, [before, after]: &[[Vec<u8>; 2]; 2]) -> [&'static str; 2] {
 
 /// A new run, or one that continues an unfinished one, is killed; then the command is repeated with or without --again.
 #[test]
-fn an_again_that_is_killed_at_any_rename_mixes_nothing() {
+fn a_run_with_again_killed_at_any_rename_mixes_no_files() {
     let after = unbroken();
     for (is_resumed, renames) in [(false, 9), (true, 10)] {
         for (left, is_again) in (0..=renames).flat_map(|left| [(left, false), (left, true)]) {
@@ -205,7 +205,7 @@ fn an_again_that_is_killed_at_any_rename_mixes_nothing() {
             };
             assert_eq!(seen(&path, &both), expected, "{left} renames left");
             whole(is_again).unwrap();
-            let is_known = is_resumed || left < 8; // before, nothing tells that rows are to be measured again
+            let is_known = is_resumed || left < 8; // before that, nothing shows that rows are to be measured again
             assert_eq!(bytes(&path), both[usize::from(is_again || is_known)], "{left} renames left");
             assert_eq!(names(&path).len(), 3, "{left} renames left");
         }
@@ -244,7 +244,7 @@ proptest! {
     }
 }
 
-/// A row replaces that with its key, a curve that of its name. A resumed run without statistics leaves no file of them.
+/// A row replaces the row with its key, a curve the curve with its name. A resumed run without statistics leaves no statistics file.
 #[test]
 fn rows_are_replaced_by_key_and_series() {
     let (_folder, path) = place();
@@ -269,7 +269,7 @@ fn rows_are_replaced_by_key_and_series() {
 
 /// The run is refused only when rows are to be added, which would replace it.
 #[test]
-fn an_unfinished_run_of_other_numbers_leaves_complete_results_in_use() {
+fn an_unfinished_run_with_other_settings_leaves_complete_results_in_use() {
     let (_folder, path) = place();
     run(&path, &WORK);
     killed(&path, 2, true, &WORK[..1]);
@@ -277,12 +277,12 @@ fn an_unfinished_run_of_other_numbers_leaves_complete_results_in_use() {
     let added = opened(&path, 1, false).add_base(&COLUMNS, block(BASE, 0)).unwrap_err().to_string();
     assert!(added.contains("partial.csv` belongs to another run"), "{added}");
     assert_eq!(bytes(&path), unbroken());
-    assert_eq!(rows(&opened(&path, 2, true)), WORK[..1], "it goes on");
+    assert_eq!(rows(&opened(&path, 2, true)), WORK[..1], "it resumes");
 }
 
-/// Results are left alone without further rows.
+/// Without further rows, results stay unchanged.
 #[test]
-fn complete_results_take_further_rows_and_have_all_completed_in_key_order() {
+fn complete_results_can_be_extended_and_rows_are_in_key_order() {
     let (_folder, path) = place();
     run(&path, &WORK[..2]);
     run(&path, &WORK);
@@ -299,7 +299,7 @@ fn complete_results_take_further_rows_and_have_all_completed_in_key_order() {
 
 /// Measured again by a run of equal identity, for one type, or by a run of another identity.
 #[test]
-fn results_stay_until_those_that_are_measured_again_are_complete() {
+fn results_stay_until_new_measurements_are_complete() {
     for (asked, seed) in [(&WORK[..2], 1), (&WORK[..], 2)] {
         let (_folder, path) = place();
         run(&path, &WORK);
@@ -372,7 +372,7 @@ fn a_signature_names_the_rows_of_each_run() {
 
 /// Results and unfinished runs that do not fit, with the expected errors; --again replaces them.
 #[test]
-fn what_does_not_fit_is_refused_and_can_be_replaced() {
+fn mismatching_files_are_refused_and_can_be_replaced() {
     let edit = |path: &Path| {
         let text = fs::read_to_string(path).unwrap();
         fs::write(path, text.replace("36.05", "37.05")).unwrap();
@@ -413,7 +413,7 @@ fn what_does_not_fit_is_refused_and_can_be_replaced() {
 }
 
 #[test]
-fn files_that_are_no_results_are_never_touched() {
+fn files_that_are_not_results_are_never_touched() {
     let (_folder, path) = place();
     for (content, expected) in [
         ("day,note\n1,keep me\n".to_owned(), "does not begin with the header of these results"),
@@ -503,7 +503,7 @@ fn a_row_that_does_not_fit_leaves_the_earlier_ones() {
 #[test]
 #[ignore = "another test runs it with little room on the disk"]
 fn crowded_folder() {
-    let folder = std::env::var_os(CROWDED).expect("the other test says where");
+    let folder = std::env::var_os(CROWDED).expect("the other test sets it");
     let path = Path::new(&folder).join("ablate-one.csv");
     let mut writer = opened(&path, 1, false);
     let error = (1..1000).find_map(|head| writer.append(row(&format!("self:1:{head}")), None).err()).unwrap();

@@ -8,8 +8,8 @@ type Correlate = fn(&[f64], &[f64]) -> Result<f64, Error>;
 const ALL: [Correlate; 3] =
     [|x, y| Ok(pearson(x, y)?.coefficient), |x, y| Ok(spearman(x, y)?.coefficient), kendall];
 
-/// SciPy 1.17.1 on the sides 7 i mod 11 and ((5 i² + 3 i) mod 13) + floor((7 i mod 11) / 2), with many ties; without ties:
-/// `tests/golden.rs`.
+/// SciPy 1.17.1 on the sides 7 i mod 11 and ((5 i² + 3 i) mod 13) + floor((7 i mod 11) / 2), with many ties; `tests/golden.rs`
+/// has data without ties.
 #[test]
 fn coefficients_and_p_values_equal_scipy() {
     let side = |value: fn(u32) -> u32| (0..40).map(|i| value(i).into()).collect::<Vec<f64>>();
@@ -73,7 +73,7 @@ proptest! {
 
     /// Draws in which rounding makes different values equal do not count.
     #[test]
-    fn ranks_do_not_see_a_rising_map((x, y) in pairs()) {
+    fn ranks_ignore_rising_maps((x, y) in pairs()) {
         let bent = map(&x, |x| (x / 1024.0).exp());
         prop_assume!(count_orders(&x, &bent)[0] == untied_pairs(&x));
         prop_assert_eq!(spearman(&bent, &y), spearman(&x, &y));

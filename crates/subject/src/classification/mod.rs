@@ -304,7 +304,7 @@ impl Classification {
             None => unreachable!("a text has one answer"),
         };
         let shares = to_vec::<f64>(&logits.softmax(-1, Kind::Double));
-        Ok(format!("{} ({:.1} %)", self.labels[class], 100.0 * shares[class]))
+        Ok(format!("{} ({:.1}%)", self.labels[class], 100.0 * shares[class]))
     }
 }
 

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_mean_splits() {
+    fn file_names_indicate_splits() {
         let of = |name: &str| split_of(Path::new(name));
         assert_eq!(of("test/train-00000-of-00002.jsonl"), Some("train"));
         assert_eq!(

@@ -37,9 +37,9 @@ pub struct Known {
     pub labels: Option<Vec<String>>,
     /// Reason for the order of the classes, if it was chosen by the score.
     pub order_by_score: Option<String>,
-    /// Column, or ending of line-parallel files, of the source.
+    /// Column of the source, or ending of its line-parallel files.
     pub source: Option<String>,
-    /// Column, or ending of line-parallel files, of the target.
+    /// Column of the target, or ending of its line-parallel files.
     pub target: Option<String>,
     /// Text that each source begins with.
     pub prefix: Option<String>,

@@ -6,7 +6,7 @@ use corpus::tables::{Table, TableColumn};
 use super::ask;
 use crate::error::Error;
 
-/// Common names of text columns, the most specific first.
+/// Common names of text columns, in order of preference.
 pub(super) const TEXTS: &[&str] = &[
     "text",
     "sentence",

@@ -63,7 +63,7 @@ impl TomlText {
         self.lines.push(format!("{key} = {value}{comment}"));
     }
 
-    /// Measures importance on the test split, because the training set is missing.
+    /// Sets the test split as the one on which heads are ranked, because the training set is missing.
     pub(super) fn estimate_on_test(&mut self) {
         let why = "no training set: heads are ranked on the test set, which flatters the ranking";
         self.raw("estimate", "\"test\"", Because::Assumed(why.to_owned()));

@@ -408,7 +408,7 @@ mod tests {
                     let seen = row.context;
                     prop_assert!(seen == row.tokens.start + row.context - first || seen >= length - stride);
                 }
-                prop_assert_eq!(next, 1 + count + usize::from(end), "the symbol before, the text, perhaps its end");
+                prop_assert_eq!(next, 1 + count + usize::from(end), "BOS, the text, perhaps EOS");
             }
         }
     }
@@ -416,7 +416,7 @@ mod tests {
     /// Windows without overlap that start with BOS equal separate documents of their texts. With overlap, row by row: `^` is BOS, and
     /// predicted tokens follow the bar.
     #[test]
-    fn windows_may_begin_with_the_symbol_of_texts() {
+    fn windows_may_begin_with_bos() {
         let tokenizer = tokenizer();
         let rows = |texts: &[&str], stride| {
             let begin = tokenizer.begin();
@@ -442,7 +442,7 @@ mod tests {
 
     /// The last word of `^ab cd` is ` cd`; a window of three tokens keeps only `b` of its context.
     #[test]
-    fn the_last_word_is_predicted_from_what_the_window_holds_before_it() {
+    fn the_last_word_is_predicted_from_its_context_in_the_window() {
         let document = Document { given: 2, ..Document::from("ab cd".to_owned()) };
         let shape = |length| {
             let windowing = Windowing {
@@ -457,7 +457,7 @@ mod tests {
             let SegmentsOf::Documents { words } = &rows.segments else { panic!("documents") };
             (rows.len(), rows.tokens(0).len(), rows.predictions(0), words[0])
         };
-        assert_eq!(shape(9), (1, 6, 3, 1), "the symbol before, five characters, three of them predicted");
+        assert_eq!(shape(9), (1, 6, 3, 1), "BOS and five characters, three of them predicted");
         assert_eq!(shape(3), (1, 4, 3, 1));
         assert_eq!(shape(2), (1, 3, 2, 1), "a word longer than a window loses its beginning");
     }
@@ -473,7 +473,7 @@ mod tests {
 
     /// A sentence is predicted from BOS, a continuation from its context.
     #[test]
-    fn what_is_predicted_of_a_choice_is_its_continuation() {
+    fn only_the_continuation_of_a_choice_is_predicted() {
         let questions = [question("", &["ab", "abcd"]), question("ab?", &["c", "cd"])];
         let of = |rule| Rows::of_choices(&tokenizer(), &questions, choosing(rule, 9), "test").unwrap();
         let rows = of(ChoiceRule::AccNorm);
@@ -538,9 +538,9 @@ mod tests {
         }
     }
 
-    /// `^ab` is continued by c or by d. Of the other questions, one has a choice that is a prefix of the other; the rest have no contrast.
+    /// `^ab` is continued by c or by d, and `^` by c or by a. A choice that is a prefix of the other gives no contrast, nor do three.
     #[test]
-    fn choices_of_two_part_at_the_first_token_that_differs() {
+    fn two_choices_are_contrasted_at_the_first_token_that_differs() {
         let questions = [
             ("", &["abd", "abcd"][..]),
             ("ab?", &["c", "cd"]),

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_cut_translations_is_warned_of() {
+    fn a_tenth_of_cut_translations_causes_a_warning() {
         let end = "instead of at an end token: decoding.length_ratio raises it, up to the model's positions";
         let ten = |cut: usize| [vec![Some(20); cut], vec![None; 10 - cut]].concat();
         let expected = format!("10 of 10 translations of the full model end at the limit of 20 tokens {end}");

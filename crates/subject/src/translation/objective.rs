@@ -63,7 +63,7 @@ impl Objective for TrainingSpec {
     }
 }
 
-/// Returns the learning rate after linear warm-up, then decay with the inverse square root of the update.
+/// Returns the learning rate: linear warm-up, then decay with the inverse square root of the update.
 fn inverse_square_root(settings: &TrainingSpec, step: usize) -> f64 {
     let (step, warmup) = (step as f64, settings.warmup_steps as f64);
     settings.peak_learning_rate * (step / warmup).min((warmup / step).sqrt())
@@ -75,7 +75,7 @@ mod tests {
 
     /// Peak 1 after 4 updates: 1/4, 2/4, 3/4, 1, and then sqrt(4/16) = 1/2 at update 16.
     #[test]
-    fn the_learning_rate_rises_linearly_and_falls_with_the_root() {
+    fn the_learning_rate_rises_linearly_and_falls_with_the_inverse_root() {
         let settings = TrainingSpec {
             seed: 0,
             replicates: std::num::NonZeroUsize::MIN,

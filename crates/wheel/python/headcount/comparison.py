@@ -26,8 +26,8 @@ def compare_runs(runs, options):
 
 
 def written(value):
-    """A value for a table; empty if it is a missing value of pandas."""
-    return value if isinstance(value, str) or str(value) not in ("nan", "<NA>") else ""
+    """A name for a table; empty if it is a missing value of pandas."""
+    return value if isinstance(value, str) or str(value) not in ("nan", "<NA>", "NaT") else ""
 
 
 def path_of(run, path, options):
@@ -42,7 +42,8 @@ def path_of(run, path, options):
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows([written(row[name]) for name in columns] for row in rows)
+        score = columns[1]
+        writer.writerows([row[name] if name == score else written(row[name]) for name in columns] for row in rows)
     return str(path)
 
 

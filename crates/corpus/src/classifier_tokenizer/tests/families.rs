@@ -1,4 +1,4 @@
-//! Folders of each family; `make.py` next to the fixtures writes the results that transformers gives.
+//! Folders of each family. `make.py`, next to the fixtures, writes the expected results with transformers.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
@@ -102,7 +102,7 @@ fn ids_of_all_families_are_those_of_transformers() {
 }
 
 #[test]
-fn a_saved_tokeniser_of_any_family_is_the_same() {
+fn a_saved_tokenizer_of_any_family_encodes_the_same() {
     let Expected { texts, results, .. } = expected();
     for name in results.iter().flat_map(|result| &result.folders) {
         let folder = copied(name, &[]);

@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn an_omission_shortens_and_spares_verb_and_polarity(domain in domains(), seed: u64) {
+    fn omissions_shorten_and_keep_verb_and_polarity(domain in domains(), seed: u64) {
         let mut generator = Generator::new(domain, seed);
         for clause in (0..20).flat_map(|_| generator.premise().clauses) {
             let text = written(&Sentence::Statement(clause.clone()));

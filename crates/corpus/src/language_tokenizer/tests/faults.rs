@@ -21,7 +21,7 @@ fn a_decoder_that_fails_is_an_error() {
 
 /// `\h` has its own meaning in Oniguruma's syntax.
 #[test]
-fn patterns_are_those_of_the_reference() {
+fn patterns_have_onigurumas_syntax() {
     let mut json = json_of("llama3");
     json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = json!(r"\h+|\w");
     let folder = copied("llama3", &[("tokenizer.json", &json.to_string())]);

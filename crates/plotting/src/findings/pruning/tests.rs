@@ -64,9 +64,9 @@ fn the_dispensable_share_ends_where_the_interval_reaches_the_margin() {
     assert_eq!(found(&pruning, RuleKind::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
 }
 
-/// Of 1,000 walks 975 reach step 3, so 2.5% of the shares are below it; 25 reach the last step, so 2.5% are there.
+/// Of 1,000 resamples, 975 reach step 3, so 2.5% of the shares are below it; 25 reach the last step, so 2.5% are there.
 #[test]
-fn the_spread_of_a_share_is_that_of_the_walks() {
+fn the_spread_of_a_share_is_that_of_the_resamples() {
     let mut pruning = curve(&[1, 2, 3, 4, 5].map(|masked| (masked, 29.5, Some(0.5))));
     let reached = [None, Some(1.0), Some(0.99), Some(0.975), Some(0.026), Some(0.025)];
     for (row, reached) in pruning.series[0].runs[0].iter_mut().zip(reached) {
@@ -76,7 +76,7 @@ fn the_spread_of_a_share_is_that_of_the_walks() {
         pruning.series[0].removable(pruning.results.judge(criterion), which).and_then(|found| found.spread)
     };
     assert_eq!(spread(RuleKind::NoSignificantLoss, CRITERION), Some((30.0, 40.0)));
-    // the walks used p < 0.01
+    // the resamples used p < 0.01
     assert_eq!(spread(RuleKind::NoSignificantLoss, Criterion { alpha: 0.05, ..CRITERION }), None);
     pruning.series[0].runs[0][1].p_value = Some(0.001);
     let stopped = pruning.series[0].removable(pruning.results.judge(CRITERION), RuleKind::NoSignificantLoss);
@@ -101,7 +101,7 @@ fn a_gap_hides_the_share() {
 }
 
 #[test]
-fn exchanges_tell_of_one_number_of_heads_only() {
+fn swap_search_covers_only_one_number_of_heads() {
     let share = |p_value| {
         let swapped = CurveRow { search_score: Some(29.5), ..row(Order::Swap, 5, 5, 29.0, Some(p_value)) };
         let pruning = pruning(vec![row(Order::Swap, 0, 0, 30.0, None), swapped]);
@@ -112,7 +112,7 @@ fn exchanges_tell_of_one_number_of_heads_only() {
 
 /// 0, 10 and 30% of the heads can be masked, so the median is 10; the scores at that step are 27, 28 and 29.
 #[test]
-fn of_random_orders_there_is_a_median_and_a_range() {
+fn random_orders_have_a_median_and_a_range() {
     let run = |(seed, last): (u64, usize)| {
         (0..4).map(move |step| CurveRow {
             order_seed: Some(seed),
@@ -139,7 +139,7 @@ fn complements_and_floors_have_their_own_scores() {
 /// The margin is 0.6 points. The interval of step 2 reaches it, step 3 loses more, and the whole interval of step 4 is above it. So 10% are
 /// dispensable, 20% are within the margin as measured, and 30% may still be.
 #[test]
-fn the_share_within_the_margin_lies_in_its_interval() {
+fn the_share_within_the_margin_is_in_its_interval() {
     let mut pruning =
         curve(&[(1, 29.9, Some(0.5)), (2, 29.5, Some(0.5)), (3, 29.2, Some(0.1)), (4, 28.0, Some(0.001))]);
     let ends = [None, Some((-0.5, 0.3)), Some((-0.9, 0.1)), Some((-1.2, -0.4)), Some((-2.5, -0.7))];

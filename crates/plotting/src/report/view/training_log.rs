@@ -8,7 +8,7 @@ use charts::write::Sheet;
 use records::TrainingRow;
 use words::{fixed, scientific};
 
-/// Draws the losses at each validation, with curves if there are several.
+/// Tabulates the losses at each validation, and draws their curves if there are several.
 pub fn sheet(log: &Results<TrainingRow>) -> Sheet {
     Sheet::new("training", (log.rows.len() > 1).then(|| figure(log)), [table(log)])
 }

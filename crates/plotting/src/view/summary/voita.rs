@@ -130,14 +130,14 @@ fn confidence(functions: &Functions, attention: Attention) -> Option<String> {
     Some(of(true).map_or(format!("others {others}"), |own| format!("{own}; others {others}")))
 }
 
-/// `21.3% (17.1 to 25.8), enc-enc:2:16`
+/// Formats the share of a head: `21.3% (17.1 to 25.8), enc-enc:2:16`.
 fn share(row: &HeadFunctionRow) -> String {
     let percent = |share: f64| tenths(100.0 * share);
     let ends = row.share_low.zip(row.share_high).map(|ends| format!(" ({})", range(ends, percent)));
     format!("{}%{}, {}", percent(row.share), ends.unwrap_or_default(), row.head_id())
 }
 
-/// `nsubj:verb->subject: 95.8% (94.1 to 97.0), self:2:7; position alone 43.2%`
+/// Formats the share of a dependency: `nsubj:verb->subject: 95.8% (94.1 to 97.0), self:2:7; position alone 43.2%`.
 fn dependency(row: &HeadFunctionRow) -> String {
     let baseline = row.baseline.map(|share| format!("; position alone {}%", tenths(100.0 * share)));
     format!("{}: {}{}", row.detail, share(row), baseline.unwrap_or_default())

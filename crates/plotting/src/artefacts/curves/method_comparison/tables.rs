@@ -277,7 +277,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
             format!("scores, changes and savings of the first run; minus importance: the mean over {number} runs")
         }))
         .note(
-            "projections: multiply-adds of queries, keys, values and outputs; keys and values are saved once all heads that read them are masked",
+            "projections: multiply-adds of queries, keys, values and outputs; the cost of keys and values is avoided only if all heads that read them are masked",
         )
         .note(has_cache.then_some("cache: bytes of the keys and values of decoders"))
         .note((has_smallest || has_smallest_cache).then_some(
