@@ -100,12 +100,12 @@ audit *args: (build "init" "audit" "plotting")
 groups *args: (build "init" "ablate-one" "plotting")
     {{ headcount }} groups "$@"
 
-# Replace each head by zeros, means, other texts
+# Replace each head with zeros, means, other texts
 [group('3 does that hold elsewhere?')]
 kinds *args: (build "init" "ablate-one" "plotting")
     {{ headcount }} kinds "$@"
 
-# Replace more and more heads by zeros, means, other texts
+# Replace more and more heads with zeros, means, other texts
 [group('3 does that hold elsewhere?')]
 pruning-kinds *args: (build "init" "iterative-prune" "plotting")
     {{ headcount }} pruning-kinds "$@"

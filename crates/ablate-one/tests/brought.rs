@@ -90,7 +90,7 @@ fn check(new: impl Fn() -> TempDir, cases: &[Case]) {
 }
 
 #[test]
-fn folders_open_or_are_refused_as_what_they_are() {
+fn variants_of_a_folder_open_or_are_refused_with_their_fault() {
     check(
         || brought(LANGUAGE_MODEL),
         &[
@@ -145,7 +145,7 @@ fn folders_open_or_are_refused_as_what_they_are() {
 
 /// Capitals are lowercased, as in transformers, but a warning is given.
 #[test]
-fn a_cased_vocabulary_is_warned_of_unless_the_folder_states_its_case() {
+fn a_cased_vocabulary_gives_a_warning_unless_the_folder_states_its_case() {
     for (stated, warns) in [(json!({}), true), (json!({"do_lower_case": false}), false)] {
         let folder = brought(CLASSIFIER);
         let model = folder.path().join("data/models/tiny");

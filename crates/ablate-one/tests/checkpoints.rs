@@ -42,7 +42,7 @@ fn command(folder: &Path) -> Command {
     test_support::command_with("ablate-one", folder, &["--resamples", "9", "--attention", "enc-dec"])
 }
 
-/// Measures anew by this setup and returns what is said.
+/// Measures again with this setup and returns what is printed.
 fn measured(folder: &Path, spec: &str) -> String {
     fs::write(folder.join("tiny.toml"), spec).unwrap();
     said(command(folder).arg("--again"))
@@ -51,7 +51,7 @@ fn measured(folder: &Path, spec: &str) -> String {
 const SIGNATURE: &str = "results/tiny/ablate-one.json";
 
 #[test]
-fn a_folder_and_two_text_files_are_a_subject() {
+fn a_folder_and_two_text_files_make_a_setup() {
     let folder = folder("opus");
     refuses(&mut command(folder.path()), "no model in `data/opus`");
     fs::create_dir_all(folder.path().join("data/opus")).unwrap();
@@ -68,7 +68,7 @@ fn a_folder_and_two_text_files_are_a_subject() {
 
 /// Exact match on three sentences is a multiple of 1/3. A source prefix changes the model's input, and is recorded.
 #[test]
-fn a_translator_is_scored_as_its_subject_says() {
+fn a_translator_is_scored_as_its_setup_says() {
     let folder = opus();
     let score = |metric: &str, prefix: &str| {
         let spec = spec("opus")
@@ -99,7 +99,7 @@ fn a_translator_is_scored_as_its_subject_says() {
 
 /// A doubt about the references is printed once and stored in the signature; the BLEU tokenizer is part of the metric.
 #[test]
-fn references_without_spaces_and_tokenized_ones_are_warned_of_on_record() {
+fn doubts_about_references_are_printed_and_recorded() {
     let folder = opus();
     let plain = fs::read_to_string(folder.path().join("data/a.xx")).unwrap();
     let chinese = "狗看见猫。\n男人在睡觉。\n女孩找到一条船。\n";
@@ -123,7 +123,7 @@ fn references_without_spaces_and_tokenized_ones_are_warned_of_on_record() {
 
 /// The vocabulary has language codes; sources without such a prefix cause a warning unless the setup sets one, even an empty one.
 #[test]
-fn sources_without_the_code_of_a_language_are_warned_of() {
+fn sources_without_a_language_code_give_a_warning() {
     let folder = opus();
     let vocabulary = folder.path().join("data/opus/vocab.json");
     let text = fs::read_to_string(&vocabulary).unwrap();
@@ -140,7 +140,7 @@ fn sources_without_the_code_of_a_language_are_warned_of() {
 
 /// Uses the hub cache as other programs leave it, without a network.
 #[test]
-fn a_model_of_the_hub_is_taken_from_the_cache_and_its_commit_recorded() {
+fn a_hub_model_is_read_from_the_cache_and_its_commit_is_recorded() {
     let folder = folder("hub:someone/tiny");
     let cached = folder.path().join("hf/hub/models--someone--tiny");
     copy_files(Path::new(HUB), &cached.join("snapshots").join(COMMIT));

@@ -66,7 +66,7 @@ fn f1_and_matthews_correlation_are_bootstrapped_too() {
 
 /// The class names may come from the checkpoint, from the setup in any order, or be renamed.
 #[test]
-fn a_checkpoint_scores_as_the_model_that_was_trained() {
+fn a_checkpoint_has_the_scores_of_the_trained_model() {
     let trained = folder(CLASSIFIER);
     command(trained.path()).assert().success();
     let expected = rows(trained.path());
@@ -94,7 +94,7 @@ fn classes_that_the_model_does_not_know_are_refused() {
 
 /// A checkpoint without class names takes the setup's names in the order given.
 #[test]
-fn names_in_the_wrong_order_are_warned_of_once() {
+fn names_in_the_wrong_order_give_one_warning() {
     for (labels, doubted) in [("labels = [\"bad\", \"good\"]", 0), ("labels = [\"good\", \"bad\"]", 1)] {
         let folder = folder(&checkpoint(labels));
         let config = folder.path().join("data/models/tiny/config.json");
@@ -108,7 +108,7 @@ fn names_in_the_wrong_order_are_warned_of_once() {
 }
 
 #[test]
-fn rows_at_fault_are_refused_or_left_out_and_counted() {
+fn invalid_rows_are_refused_or_skipped_and_counted() {
     let folder = folder(&checkpoint("bad_rows = \"skip\""));
     command(folder.path()).assert().success();
     let expected = rows(folder.path());
@@ -172,7 +172,7 @@ fn one_output_is_scored_by_correlation() {
 
 /// All texts are equal, so the model's outputs do not vary.
 #[test]
-fn correlations_that_do_not_exist_are_named_or_refused() {
+fn undefined_correlations_are_reported_or_refused() {
     let folder = one_output("\"pearson\"");
     let write = |rows: &str| {
         fs::write(folder.path().join("data/reviews/test.tsv"), format!("review\trating\n{rows}")).unwrap();
@@ -262,7 +262,7 @@ fn tags_that_say_prints_are_those_that_are_scored() {
 }
 
 #[test]
-fn words_and_tags_at_fault_are_refused_in_one_line() {
+fn invalid_words_and_tags_are_refused_in_one_line() {
     let iob2 = TAGS.replace("scheme = \"raw\"\n", "");
     let unknown = "split `test`, example 1: tag `B-PER` of word `the` is not one of `O`";
     let unopened = "split `test`, sentence 2: tag `I-OBJ` of word `red` begins an entity";

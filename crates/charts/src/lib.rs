@@ -1,6 +1,6 @@
 //! Describes charts and tables as plain values and writes them to files. Knows nothing of heads, experiments or result files.
 //!
-//! A [`chart::Chart`] holds panels with axes, layers of data and a legend; a [`table::Table`] holds rows of cells with a caption and
+//! A [`chart::Chart`] has panels with axes, layers of data and a legend; a [`table::Table`] has rows of cells with a caption and
 //! remarks. [`svg`] draws a chart, and [`write`](mod@write) turns a [`write::Sheet`] of a chart and tables into SVG, PNG, Markdown, LaTeX
 //! and text for a terminal. Equal values give byte-identical files on every machine: text is measured and drawn with the embedded font.
 //!

@@ -77,7 +77,7 @@ impl Cell {
     }
 }
 
-/// A text, by which no column is sorted.
+/// A text, which has no number to sort by.
 impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }
@@ -153,7 +153,7 @@ impl Table {
         self
     }
 
-    /// `true` if a column holds numbers.
+    /// `true` if a column contains numbers.
     pub fn is_numeric(&self, column: usize) -> bool {
         are_numbers(self.rows.iter().filter_map(|row| row.cells.get(column)))
     }

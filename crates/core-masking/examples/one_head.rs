@@ -75,7 +75,7 @@ fn read(path: &Path, folder: &Path, model: &Classifier) -> Result<(Inputs, Tenso
         texts.push(tokenizer.encode(text, pair)?);
     }
     if texts.is_empty() {
-        bail!("`{}` holds no text", path.display());
+        bail!("`{}` contains no text", path.display());
     }
     let rows: Vec<_> = texts.iter().map(|text| (&text.ids[..], &text.segments[..])).collect();
     Ok((model.batch(&rows)?, Tensor::from_slice(&classes)))

@@ -102,7 +102,7 @@ mod tests {
     /// 0.1. With 0.33 ln 23 it is 23/24, which is clipped to 1; with -0.33 ln 23 the gate is clipped to 0. The derivative of a sigmoid s is
     /// s (1 - s), which stretching multiplies by 1.2 / 0.33 and clipping by 0.
     #[test]
-    fn draws_are_stretched_and_cut() {
+    fn samples_are_stretched_and_clipped() {
         let log_alpha = [0.0, 0.33 * 3_f64.ln(), 0.33 * 23_f64.ln(), -0.33 * 23_f64.ln()];
         let own = gates(&log_alpha);
         let drawn = own.sample(&Tensor::from_slice(&[0.5; 4]));
@@ -114,14 +114,14 @@ mod tests {
         for (found, expected) in values(&own.log_alpha.grad()).into_iter().zip(slopes) {
             assert!((found - expected).abs() < 1e-12, "{found} instead of {expected}");
         }
-        // noise at its ends is no infinity
+        // noise of exactly 0 or 1 gives no infinities
         assert_eq!(values(&gates(&[0.0, 0.0]).sample(&Tensor::from_slice(&[0.0, 1.0]))), [0.0, 1.0]);
     }
 
     /// By Hoeffding's inequality the share of open gates in n samples is off by more than t with probability at most 2 exp(-2 n t²): for n
     /// = 20,000 and t = 0.025 that is 2 e^-25, less than 3 in 10^11.
     #[test]
-    fn drawn_gates_are_open_as_often_as_expected() {
+    fn sampled_gates_are_open_as_often_as_expected() {
         let gates = gates(&[-3.0, -0.791, 0.0, 0.4, 2.0]);
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         let draws = 20_000;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_likelier_of_0_and_1_counts_at_test_time() {
+    fn gates_take_their_likelier_value_at_test_time() {
         let gates = gates(&[0.1, -0.2, 0.0, 3.0]);
         assert_eq!(gates.closed().to_string(), "self:1:2+self:1:3");
         assert_eq!(gates.closed_but(1).to_string(), "self:1:1+self:1:2+self:1:3");

@@ -13,9 +13,9 @@ pub const MAX_LOGITS: i64 = 1 << 25;
 pub struct PairBatch {
     /// Source sentences.
     pub source: TokenBatch,
-    /// Decoder input: the start token, then the target without its end token; `[batch, target]`.
+    /// Decoder input: the start token, then the target without its EOS token; `[batch, target]`.
     pub decoder_input: Tensor,
-    /// Tokens to be predicted: the target with its end token, padded; `[batch, target]`.
+    /// Tokens to be predicted: the target with its EOS token, padded; `[batch, target]`.
     pub labels: Tensor,
     /// 1 at real labels, 0 at padding; `[batch, target]`.
     pub real: Tensor,
@@ -24,7 +24,7 @@ pub struct PairBatch {
 }
 
 impl PairBatch {
-    /// Pads the pairs; each row of `sources` and `targets` ends with the end token. Panics if a row is empty. The model panics
+    /// Pads the pairs; each row of `sources` and `targets` ends with the EOS token. Panics if a row is empty. The model panics
     /// on rows that are too long and on unknown tokens.
     pub fn new(model: &Translator, sources: &[&[u32]], targets: &[&[u32]]) -> Self {
         let (config, options) = (model.config(), model.options());

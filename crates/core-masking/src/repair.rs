@@ -50,7 +50,7 @@ impl Moments {
         let output = output.detach().to_device(Device::Cpu).to_kind(Kind::Double);
         let d_head = output.size()[1] / present.len() as i64;
         let places: Vec<i64> = present.iter().map(|id| id.head_index() as i64).collect();
-        // [heads, heads]: inner products of the contributions of each two heads, summed over positions
+        // [heads, heads]: inner products of the contributions of each pair of heads, summed over positions
         let written = |moments: &Tensor| {
             let heads = Tensor::from_slice(&places);
             let blocks = moments.unflatten(0, [-1, d_head]).unflatten(2, [-1, d_head]); // [heads, d_head, heads, d_head]
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_left_alone_beyond_the_bound() {
+    fn a_module_is_left_unchanged_beyond_the_bound() {
         let (contexts, attended, output) = linear(3);
         let faint = &contexts * 0.05;
         let moments = Moments::new(&faint, &contexts, &attended);

@@ -1,10 +1,10 @@
 //! Joint evaluation of head sets, which share computation.
 //!
 //! A layer's output depends on the gates of that layer and of earlier ones. All sets therefore share the layers before the first in which
-//! one of them masks a head: the [`PrefixCache`]. Sets whose gates agree up to some layer share the layers before it, and the head outputs in it,
-//! which are computed before gating. So the sets form a tree, layer by layer, and each node is computed once: a [`Walk`]. When nodes are
-//! computed one by one, the contribution of a few masked heads is subtracted from the contribution of all heads. Results are exact except
-//! for rounding.
+//! one of them masks a head: the [`PrefixCache`]. Sets whose gates agree up to some layer share the layers before it, and the head outputs
+//! in it, which are computed before gating. So the sets form a tree, layer by layer, and each node is computed once: a [`Walk`]. When nodes
+//! are computed one by one, the contribution of a few masked heads is subtracted from the contribution of all heads. Results are exact
+//! except for rounding.
 use std::ops::Range;
 
 use tch::{Device, Kind, Tensor};
@@ -29,7 +29,7 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// Prepares `sets`, of which there must be one or more; `rescale` multiplies the kept heads of a layer by heads / kept. The sets share
+    /// Prepares one or more `sets`; `rescale` multiplies the kept heads of a layer by heads / kept. The sets share
     /// layers of the stack of `attention`.
     pub(crate) fn new(
         model: &impl GatedModel,
@@ -52,7 +52,7 @@ impl Variants {
         })
     }
 
-    /// Replaces the outputs of masked heads by `replacement`, of one row or of a row per row of the batch.
+    /// Replaces the outputs of masked heads with `replacement`, which has one row, or one for each row of the batch.
     #[must_use]
     pub fn replaced_by(self, replacement: Option<&Replacement>) -> Self {
         Self { replacement: replacement.map(|replacement| replacement.to(self.options)), ..self }

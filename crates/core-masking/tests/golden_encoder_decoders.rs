@@ -273,7 +273,7 @@ fn what_these_families_cannot_have_is_refused_by_its_entry() {
     }
 }
 
-/// `FSMTConfig` of transformers 4.57.1 scales embeddings, forces the end token and decodes with 5 beams up to 200 tokens. With null, the
+/// `FSMTConfig` of transformers 4.57.1 scales embeddings, forces the EOS token and decodes with 5 beams up to 200 tokens. With null, the
 /// end is not forced. The size of the vocabulary keeps its name.
 #[test]
 fn what_a_configuration_of_fsmt_leaves_out_is_what_transformers_assumes() {

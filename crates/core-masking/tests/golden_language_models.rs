@@ -95,7 +95,7 @@ fn logits_nats_and_derivatives_agree_also_with_each_head_masked_and_under_severa
 /// For all families, with all heads, some masked, and these removed. A masked head contributes nothing; the others contribute what they do
 /// in the smaller model.
 #[test]
-fn parts_of_heads_and_all_else_sum_to_the_logit_difference() {
+fn contributions_of_heads_and_all_other_parts_sum_to_the_logit_difference() {
     for golden in Golden::all() {
         let contrast = |(row, text): (usize, &Vec<u32>)| {
             let position = text.len() - 1 - row % 2;
@@ -145,7 +145,7 @@ fn parts_of_heads_and_all_else_sum_to_the_logit_difference() {
     }
 }
 
-/// As in transformers; and, with heads masked, also beyond a window, decoding with the cache agrees with whole texts.
+/// As in transformers. With heads masked, also beyond a window, decoding with the cache agrees with passes over whole texts.
 #[test]
 fn a_continuation_is_the_most_probable_token_of_the_text_so_far() {
     for golden in Golden::all() {
@@ -170,7 +170,7 @@ fn a_continuation_is_the_most_probable_token_of_the_text_so_far() {
 }
 
 #[test]
-fn a_folder_of_each_family_goes_there_and_back() {
+fn a_folder_of_each_family_survives_a_round_trip() {
     for golden in Golden::all() {
         let folder = tempfile::tempdir().unwrap();
         golden.model.save(folder.path()).unwrap();
@@ -212,7 +212,7 @@ fn masking_equals_removal() {
 }
 
 #[test]
-fn sets_that_share_their_work_give_what_each_gives_alone() {
+fn sets_evaluated_together_give_the_results_of_each_alone() {
     for golden in Golden::all() {
         let layout = golden.model.layout();
         let mut sets: Vec<HeadSet> = layout.heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();

@@ -46,7 +46,7 @@ fn translate(model: &Translator, search: &BeamSearch, sources: &[Vec<u32>]) -> V
     batches.flatten().map(|translation| translation.tokens).collect()
 }
 
-/// Requires all of greedy search and at least 99% of beam search in single precision; `transformers` 5.23 made the numbers.
+/// Requires equal translations: all of greedy search, at least 99% of beam search in single precision. Numbers from transformers 5.23.
 #[test]
 fn translations_are_those_of_transformers() {
     let model = Translator::load(&folder(), OPTIONS).unwrap();
@@ -71,7 +71,7 @@ fn translations_are_those_of_transformers() {
 
 /// opus-mt's files repeat the tied embeddings and the sinusoidal positions.
 #[test]
-fn repeated_tables_are_accepted_if_they_are_what_they_should_be() {
+fn repeated_tables_are_accepted_if_they_have_the_expected_values() {
     let model = Translator::load(&folder(), OPTIONS).unwrap();
     // Vaswani et al. (2017), Section 3.5; all sines, then all cosines
     let angle = |place: i64| (place / 24) as f64 / 10_000_f64.powf(2.0 * (place % 24) as f64 / 48.0);

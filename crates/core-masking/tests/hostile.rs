@@ -136,7 +136,7 @@ fn with_tensors(change: impl FnOnce(&mut Vec<(String, Tensor)>)) -> Result<(), S
 }
 
 #[test]
-fn sound_folders_are_read() {
+fn valid_folders_are_read() {
     for family in [Bert, Marian] {
         assert_eq!(load(family, folder(family).path()), Ok(()));
     }
@@ -208,9 +208,9 @@ fn a_search_that_is_not_supported_is_refused_by_name() {
     }
 }
 
-/// One would silently win; TensorFlow and separately saved encoders use other names.
+/// Of two names for one tensor, one would silently win; TensorFlow and separately saved encoders use other names.
 #[test]
-fn tensors_at_fault_are_refused_by_name() {
+fn invalid_tensors_are_refused_by_name() {
     const BIAS: &str = "bert.embeddings.LayerNorm.bias";
     fn place<'a>(all: &'a mut [(String, Tensor)], name: &str) -> &'a mut (String, Tensor) {
         all.iter_mut().find(|(found, _)| found == name).unwrap()
@@ -263,7 +263,7 @@ fn adapters_are_refused_alone_and_next_to_full_weights() {
 
 /// Old folders of transformers contain the position ids 0, 1, 2 … as integers; integers instead of weights are refused.
 #[test]
-fn integers_are_ignored_where_nothing_is_read_from_them() {
+fn integers_are_ignored_unless_they_replace_weights() {
     let with_integers = |name: &str| {
         let folder = folder(Bert);
         let path = folder.path().join(WEIGHTS);
@@ -283,7 +283,7 @@ fn integers_are_ignored_where_nothing_is_read_from_them() {
 
 /// Eight-bit integers are weights only with a scale that is stored elsewhere. An empty tensor may have any shape.
 #[test]
-fn headers_with_other_types_and_shapes() {
+fn headers_with_other_types_and_shapes_are_refused() {
     let entry = |kind: &str, shape: &str| {
         let name = "bert.embeddings.LayerNorm.bias";
         let header = format!(r#"{{"{name}":{{"dtype":"{kind}","shape":{shape},"data_offsets":[0,0]}}}}"#);
@@ -375,7 +375,7 @@ proptest! {
 
     /// A changed, missing or repeated byte, a truncated file, or another number, in the part that describes the file.
     #[test]
-    fn no_change_of_a_file_brings_the_program_down(
+    fn no_change_to_a_file_crashes_the_program(
         case in 0..5_usize, place in any::<proptest::sample::Index>(), change in 0..6_usize, byte in any::<u8>(),
         number in proptest::sample::select(&NUMBERS[..]),
     ) {

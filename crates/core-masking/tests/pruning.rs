@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use random::{DOUBLE, SINGLE, gap, masking};
 use tch::{Device, Kind, Tensor};
 
-/// `N(0, 1/hidden_size)` preserves the scale of inputs. Twice as large weights would amplify rounding errors in each layer: an f32 model
+/// `N(0, 1/hidden_size)` preserves the scale of inputs. Weights twice as large would amplify rounding errors in each layer: an f32 model
 /// would differ by up to 1.4e-5 from its f64 copy, with or without heads removed.
 fn classifier(options: (Kind, Device)) -> Classifier {
     Classifier::random(random::bert(1.0 / 20_f64.sqrt()), 3, options).unwrap()
@@ -62,7 +62,7 @@ fn gradients(model: &Translator, gates: &Gates) -> Translator {
 /// Training with heads closed from the first step equals training without them: closed heads have no gradient, and all other gradients are
 /// those of the smaller model.
 #[test]
-fn closed_heads_get_no_gradient_and_all_else_that_of_a_model_without_them() {
+fn closed_heads_get_no_gradient_and_other_gradients_equal_those_without_them() {
     let model = translator(DOUBLE);
     let heads: HeadSet = "enc-enc:1:2+enc-enc:2:1+enc-dec:2:1+dec-dec:3:1+dec-dec:3:2".parse().unwrap();
     let of_masked = gradients(&model, &masking(&model, &heads));
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_model_without_heads_is_one_with_heads_masked(
+    fn removing_heads_equals_masking_them(
         of_classifier in some_of(classifier(DOUBLE).layout()), of_translator in some_of(translator(DOUBLE).layout()),
     ) {
         for (options, tolerance) in [(DOUBLE, 1e-10), (SINGLE, 1e-5)] {
@@ -150,7 +150,7 @@ fn a_layer_without_heads_leaves_the_bias_of_its_output() {
 
 /// Beam search caches keys and values of the decoder, which a layer without heads lacks.
 #[test]
-fn a_pruned_translator_translates_as_the_masked_one() {
+fn a_pruned_translator_translates_like_the_masked_one() {
     let some: HeadSet = "enc-enc:1:2+enc-dec:1:1+dec-dec:3:2".parse().unwrap();
     for options in [DOUBLE, SINGLE] {
         let model = translator(options);
@@ -197,15 +197,15 @@ fn a_translation_under_resampling_has_the_score_of_its_loss() {
     }
 }
 
-/// Returns the tokens of a translation, with the end token if the search reached it.
+/// Returns the tokens of a translation, with EOS if the search reached it.
 fn read(model: &Translator, found: &Translation) -> Vec<u32> {
     let end = (found.tokens.len() < found.steps).then_some(model.config().eos_token_id);
     found.tokens.iter().copied().chain(end).collect()
 }
 
-/// Based on gradients and on attention weights, on the explicit path, including a layer without heads.
+/// Scores from gradients and from attention weights, on the explicit path, including a layer without heads.
 #[test]
-fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
+fn remaining_heads_have_the_scores_that_they_have_with_the_others_masked() {
     use Measure::{AttentionGradient, Confidence, Entropy, Example, NormalisedEntropy, Token};
     let model = classifier(DOUBLE);
     let heads = whole_layer(&model.layout()).with("self:1:3".parse().unwrap());

@@ -52,7 +52,7 @@ fn bert() -> Classifier {
 
 /// `golden_*.rs` check all families in single precision.
 #[test]
-fn models_that_are_read_rightly_pass_in_any_precision() {
+fn models_that_are_read_correctly_pass_in_any_precision() {
     let translator = Translator::load(&test_support::golden("marian-random").unwrap(), OPTIONS).unwrap();
     for kind in [Kind::Double, Kind::BFloat16] {
         bert().to_kind(kind).unwrap().check_gates().unwrap();

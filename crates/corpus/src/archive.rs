@@ -1,4 +1,4 @@
-//! Zip archives, which Python wheels are too, and gzipped tar archives.
+//! Zip archives, including Python wheels, and gzipped tar archives.
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};

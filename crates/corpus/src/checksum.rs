@@ -42,7 +42,7 @@ pub fn of_pairs(text: &ParallelText) -> String {
     format!("{:x}", hasher.finalize())
 }
 
-/// Returns the checksum of labelled examples. An image counts with the bytes of its file, not with its name.
+/// Returns the checksum of labelled examples. An image contributes the bytes of its file, not its name.
 pub fn of_examples(examples: &[Example]) -> String {
     let parts = |Example { input, label }: &Example| {
         let own = match input {

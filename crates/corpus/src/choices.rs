@@ -1,8 +1,8 @@
-//! Questions with several answers, and minimal pairs: what a language model would rather say.
+//! Questions with several answers, and minimal pairs: which answer a language model prefers.
 //!
-//! A [`ChoiceFormat`] describes how a file holds them. A model is asked by the rules of EleutherAI's
+//! A [`ChoiceFormat`] describes how a file stores them. Scoring follows the rules of EleutherAI's
 //! lm-evaluation-harness, <https://github.com/EleutherAI/lm-evaluation-harness>: the answer is the choice with the greatest
-//! log-probability after the context (`acc`), or the greatest for each of its characters (`acc_norm`).
+//! log-probability after the context (`acc`), or with the greatest log-probability per character (`acc_norm`).
 mod format;
 mod jinja;
 mod shots;
@@ -25,15 +25,15 @@ use crate::rows::{BadRows, Column, Record, Source};
 pub struct Choice {
     /// The text before each choice; empty in minimal pairs.
     pub context: String,
-    /// The text after it that precedes each choice alone; empty if the choices have one context.
+    /// The text after `context` for each choice alone; empty if the choices share one context.
     pub contexts: Vec<String>,
     /// The possible answers, none of them blank. A single one is right if the model finds each of its tokens most probable.
     pub choices: Vec<String>,
     /// The text between context and choice; if not given, a space, or nothing without a context.
     pub delimiter: Option<String>,
-    /// The right one, counted from 0.
+    /// The right choice, counted from 0.
     pub answer: usize,
-    /// The subject of the question, such as the paradigm of a minimal pair; `None` if the data do not say.
+    /// The subject of the question, such as the paradigm of a minimal pair; `None` if the data have none.
     pub group: Option<String>,
 }
 
@@ -44,25 +44,25 @@ pub struct Continuation {
     pub context: String,
     /// The text that is scored.
     pub continuation: String,
-    /// The characters of the choice; `acc_norm` divides by them. At least 1.
+    /// Number of characters of the choice, by which `acc_norm` divides; at least 1.
     pub characters: usize,
 }
 
 impl Choice {
-    /// Returns true if a context has more than white space, which moves to the continuation.
+    /// Returns true if a context has more than whitespace, which moves to the continuation.
     pub fn has_context(&self) -> bool {
         (0..self.choices.len()).any(|place| !self.before(place).trim_end().is_empty())
     }
 
-    /// The parts of each choice that are given and scored.
+    /// Returns the parts of each choice that are given and scored.
     ///
-    /// As in lm-evaluation-harness, a space stands between context and choice, and white space at the end of the context
+    /// As in lm-evaluation-harness, a space separates context and choice, and whitespace at the end of the context
     /// moves to the continuation, since tokens begin with spaces and do not end with them (`_encode_pair` of
     /// <https://github.com/EleutherAI/lm-evaluation-harness/blob/04e74420b0000ea417f1d44b23c6e298b04b7977/lm_eval/api/model.py>);
     /// characters are counted without either.
     ///
-    /// Differs from it: without a context no space stands before the choice, which is a whole sentence then, unless a delimiter is
-    /// given; and characters are those of the choice also where each choice has a context of its own.
+    /// Differs from it: without a context, no space precedes the choice, which is then a whole sentence, unless a delimiter is
+    /// given; and characters are those of the choice even if each choice has its own context.
     pub fn parts(&self) -> Vec<Continuation> {
         let part = |(place, choice): (usize, &String)| {
             let whole = self.before(place);
@@ -74,7 +74,7 @@ impl Choice {
         self.choices.iter().enumerate().map(part).collect()
     }
 
-    /// The context of a choice.
+    /// Returns the context of a choice.
     fn before(&self, place: usize) -> String {
         format!("{}{}", self.context, self.contexts.get(place).map_or("", String::as_str))
     }
@@ -83,7 +83,7 @@ impl Choice {
         self.delimiter.as_deref().unwrap_or(if context.is_empty() { "" } else { " " })
     }
 
-    /// The question with its answer, as an example for others.
+    /// Returns the question with its answer, as an example for others.
     fn answered(&self) -> String {
         let context = self.before(self.answer);
         format!("{context}{}{}", self.between(&context), self.choices[self.answer])
@@ -95,7 +95,7 @@ impl Choice {
 ///
 /// # Errors
 /// If the description contradicts itself; if a file is missing, torn, empty or not UTF-8; if a row lacks a field or its
-/// answer, has fewer than two choices, a blank one, or an answer that is none of them. Each names the file and the row.
+/// answer, has fewer than two choices, a blank one, or an answer that is not one of them. Each error names the file and the row.
 /// If there are too few examples.
 pub fn read(
     path: &Path,
@@ -126,7 +126,7 @@ pub fn read(
     bad.sift_all(records.enumerate().take(first).map(choice))
 }
 
-/// The lines of the file of answers beside the questions, if the format names one.
+/// Returns the lines of the file of answers next to the questions, if the format names one.
 fn answers(
     path: &Path,
     format: &ChoiceFormat,
@@ -136,7 +136,7 @@ fn answers(
     let beside = path.with_file_name(file);
     let lines = parallel::read_lines(&beside)?;
     parallel::check_lengths((path, questions()?), (&beside, lines.len()))?;
-    // Here, since the fault is not in the file of the questions.
+    // checked here, since the fault is not in the file of the questions
     if let Some((line, place)) = lines.iter().zip(1..).find(|(line, _)| line.trim().parse::<usize>().is_err())
     {
         return Err(Error::of_line(&beside, place, format!("`{}` is not a choice number", excerpt(line))));

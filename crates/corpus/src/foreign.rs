@@ -67,7 +67,7 @@ mod tests {
 
     /// All tokenizer files are read by this function.
     #[test]
-    fn files_that_are_none_or_too_long_are_refused() {
+    fn irregular_and_overlong_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let refusal =

@@ -187,7 +187,7 @@ impl HubModel {
         let download = Download { model: self, cache, client, options, quiet };
         let Revision { sha, siblings } = download.ask()?;
         let names: Vec<&str> = siblings.iter().map(|file| file.name.as_str()).collect();
-        // Required files come last, so that offline use can tell a complete snapshot by them.
+        // Required files come last, so that their presence marks a complete snapshot for offline use.
         let required = required(&names).map_err(|reason| self.fault(reason))?;
         for name in OPTIONAL.into_iter().chain(required) {
             if let Some(file) = siblings.iter().find(|file| file.name == name) {

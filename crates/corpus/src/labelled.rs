@@ -105,7 +105,7 @@ impl Example {
         }
     }
 
-    /// Returns the label as a number; `None` if it is no finite number.
+    /// Returns the label as a number; `None` if it is not a finite number.
     pub fn value(&self) -> Option<f32> {
         self.label.trim().parse().ok().filter(|value: &f32| value.is_finite())
     }

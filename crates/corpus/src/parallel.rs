@@ -19,16 +19,16 @@ pub struct ParallelText {
     pub target: Vec<String>,
     /// Further references of each sentence; empty if no sentence has any.
     pub others: Vec<Vec<String>>,
-    /// Number of the document of each sentence, in ascending order; empty if the files do not tell.
+    /// Number of the document of each sentence, in ascending order; empty if the files have no documents.
     pub documents: Vec<usize>,
 }
 
 impl ParallelText {
-    /// Reads a file of sentences and one or more files of references: one sentence per line, or WMT's SGML or XML, of which all translators
-    /// are read unless `translators` names some.
+    /// Reads a file of sentences and one or more files of references: one sentence per line, or WMT's SGML or XML, with the references
+    /// of all translators unless `translators` names some.
     ///
     /// # Errors
-    /// If a file is missing, truncated, empty or not UTF-8, has an empty line, is longer than another, has other segments, or lacks a
+    /// If a file is missing, truncated, empty or not UTF-8, has an empty line, is longer than another, has different segments, or lacks a
     /// translator.
     pub fn read(
         source: &Path,
@@ -78,7 +78,7 @@ impl ParallelText {
         1 + self.others.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Returns the number of sentences in each document; empty if the files do not tell.
+    /// Returns the number of sentences in each document; empty if the files have no documents.
     pub fn document_lengths(&self) -> Vec<usize> {
         self.documents.chunk_by(|one, next| one == next).map(<[_]>::len).collect()
     }
@@ -113,10 +113,10 @@ impl ParallelText {
         self.target.extend(more.target);
     }
 
-    /// Returns the pairs at these places.
+    /// Returns the pairs at these indices.
     ///
     /// # Panics
-    /// If a place is out of range.
+    /// If an index is out of range.
     pub fn select(&self, places: &[usize]) -> Self {
         fn side<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
             places.iter().filter(|_| !all.is_empty()).map(|&place| all[place].clone()).collect()
@@ -216,7 +216,7 @@ fn sides(path: &Path) -> Result<Vec<(Option<String>, Side)>, Error> {
 }
 
 /// Reads one sentence per line: UTF-8, plain, gzip or zstd, with or without byte-order mark and carriage returns. Lines end at `\n` only:
-/// other line breaks of Unicode occur inside sentences of web text, where a split would break the alignment. SGML and XML are refused.
+/// Unicode's other line breaks occur inside sentences of web text, where a split would break the alignment. SGML and XML are refused.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
     let bytes = compressed::read(path)?;
     markup::refuse(String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}'), path)?;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_a_file_is_written() {
+    fn lines_do_not_depend_on_compression_or_line_ends() {
         let expected = Ok(vec!["Ein Hund.".to_owned(), "Zwei Hunde\u{2028}schlafen.".to_owned()]);
         let content = "Ein Hund.\nZwei Hunde\u{2028}schlafen.\n".as_bytes();
         assert_eq!(lines_of("a.de", content), expected);

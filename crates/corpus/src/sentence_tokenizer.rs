@@ -8,7 +8,7 @@ use crate::placed::PlacedToken;
 
 /// Encodes source and target sentences, and decodes target sentences.
 pub trait SentenceTokenizer: Debug + Send + Sync {
-    /// Returns the ids of a source sentence, including the final end token.
+    /// Returns the ids of a source sentence, including the final EOS token.
     fn encode(&self, text: &str) -> Result<Vec<u32>, Error>;
 
     /// Like [`encode`](Self::encode), with positions in the text; `None` if the tokenizer does not track positions.
@@ -21,7 +21,7 @@ pub trait SentenceTokenizer: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Returns the ids of a target sentence, including the final end token.
+    /// Returns the ids of a target sentence, including the final EOS token.
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error>;
 
     /// Decodes target `ids`; special tokens and ids outside the vocabulary are left out.
@@ -30,7 +30,7 @@ pub trait SentenceTokenizer: Debug + Send + Sync {
     /// Returns the text of a source or target token, which may be a special token.
     fn token(&self, id: u32, is_source: bool) -> String;
 
-    /// Returns the id of the end token.
+    /// Returns the id of the EOS token.
     fn end(&self) -> u32;
 
     /// Returns the id of the padding token.

@@ -17,7 +17,7 @@ pub(crate) enum Span<'a> {
 pub(crate) struct SpecialTokens(pub(crate) Vec<SpecialToken>);
 
 impl SpecialTokens {
-    /// Ids of `text`; `cut` gives those of the text between special tokens.
+    /// Returns the ids of `text`; `cut` returns those of the text between special tokens.
     pub(crate) fn encode(
         &self,
         text: &str,
@@ -30,7 +30,7 @@ impl SpecialTokens {
         Ok(self.spans(text).into_iter().map(ids).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// The special tokens in `text` and the text between them. If several begin at one place, the longest counts.
+    /// Returns the special tokens in `text` and the text between them. If several begin at one place, the longest counts.
     pub(crate) fn spans<'a>(&'a self, text: &'a str) -> Vec<Span<'a>> {
         let (mut spans, mut rest) = (Vec::new(), text);
         loop {

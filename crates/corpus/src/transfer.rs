@@ -18,12 +18,12 @@ use crate::Error;
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 
 const CONNECT: Duration = Duration::from_secs(20);
-/// Maximum silence before or during an answer; a whole download has no time limit.
+/// Maximum silence before or during a response; a whole download has no time limit.
 const SILENCE: Duration = Duration::from_secs(60);
 const REDIRECTS: u32 = 10;
 /// Maximum bytes of a download: more than any file that this project reads.
 const MAX_BYTES: u64 = 64 << 30;
-/// Maximum bytes of an answer held in memory.
+/// Maximum bytes of a response held in memory.
 const MAX_TEXT: u64 = 32 << 20;
 
 /// Why a file could not be downloaded.
@@ -31,7 +31,7 @@ const MAX_TEXT: u64 = 32 << 20;
 pub(crate) enum Fault {
     /// The server answered with this status.
     Status(u16),
-    /// Message of the transport, or fault of the answer.
+    /// Message of the transport, or what is wrong with the response.
     Answer(String),
     /// The file could not be written.
     Local(Error),
@@ -40,7 +40,7 @@ pub(crate) enum Fault {
 /// HTTP client.
 pub(crate) struct Client {
     agent: Agent,
-    /// Value of the authorisation header, which is sent to the host asked for but to no other on a redirect.
+    /// Value of the authorisation header, which is sent to the requested host but to no other on a redirect.
     token: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Client {
         Self { agent: agent.into(), token: None }
     }
 
-    /// Sets the token for the server that is asked.
+    /// Sets the token for the requested server.
     pub(crate) fn with_token(self, token: Option<&str>) -> Self {
         Self { token: token.map(|token| format!("Bearer {token}")), ..self }
     }
@@ -132,7 +132,7 @@ impl Fault {
         Self::Answer(excerpt(&reason.to_string()))
     }
 
-    /// Makes an error with the message that `message` makes of the fault of the server or the transport.
+    /// Converts it to an error; `message` makes the error's message from a fault of the server or the transport.
     pub(crate) fn into_error(self, message: impl FnOnce(String) -> String) -> Error {
         Error::Invalid(message(match self {
             Self::Local(error) => return error,
@@ -189,7 +189,7 @@ fn starts_at(answer: &Response<Body>, start: u64) -> bool {
     field(answer, CONTENT_RANGE).is_some_and(|range| range.starts_with(&format!("bytes {start}-")))
 }
 
-/// Refuses an answer that was compressed for transport. Some servers call a `.gz` file compressed for transport too.
+/// Refuses a response that was compressed for transport. Some servers declare a `.gz` file to be compressed for transport too.
 fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
     match field(answer, CONTENT_ENCODING) {
         None | Some("" | "identity") => Ok(()),
@@ -200,7 +200,7 @@ fn check_encoding(answer: &Response<Body>, address: &str) -> Result<(), Fault> {
     }
 }
 
-/// Returns the size of the whole file, given as `size` or by the answer. `done` bytes are already on disk.
+/// Returns the size of the whole file, given as `size` or by the response. `done` bytes are already on disk.
 fn total(answer: &Response<Body>, done: u64, size: Option<u64>) -> Result<Option<u64>, Fault> {
     let length = answer.body().content_length().map(|length| length.saturating_add(done));
     let of_range = field(answer, CONTENT_RANGE).filter(|_| answer.status() == 206);

@@ -48,7 +48,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
+    // Opening the setup may train its model for an hour, so everything else that can fail is tried first.
     let first = description.split(args.shared.split.as_deref(), &machine)?;
     let against = args.against.as_deref().or(description.shifted_split());
     let against = against.context("no split to compare with: name one with --against")?;

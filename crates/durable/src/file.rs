@@ -89,9 +89,9 @@ mod tests {
         names.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Names may have points.
+    /// File names may contain dots.
     #[test]
-    fn a_file_is_made_with_its_folders_and_replaced_over_what_a_killed_process_left() {
+    fn a_file_is_created_with_its_folders_and_replaced_despite_remains_of_a_killed_process() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("deep/my.v2"), folder.path().join("other"));
         write(&path, "old").unwrap();
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_stays_and_nothing_is_left_beside_it() {
+    fn a_path_that_cannot_be_replaced_stays_and_no_partial_file_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let taken = folder.path().join("taken");
         fs::create_dir(&taken).unwrap();
         assert_eq!(write(&taken, "text").unwrap_err().path, taken);
         let file = folder.path().join("file");
         write(&file, "text").unwrap();
-        assert!(write(&file.join("below"), "text").is_err(), "nobody can put a file below a file");
+        assert!(write(&file.join("below"), "text").is_err(), "a file cannot contain a file");
         assert!(check_writable(&taken).is_err() && check_writable(&file.join("below")).is_err());
         check_writable(&file).unwrap();
         let failing = |partial: &Path| {

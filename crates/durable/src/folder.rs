@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_replaced_with_all_that_is_in_it_or_after_a_failure_not_at_all() {
+    fn a_folder_is_replaced_completely_or_not_at_all() {
         let above = tempfile::tempdir().unwrap();
         let folder = above.path().join("model.v2");
         replace_folder(&folder, fill("older")).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_that_was_killed_between_its_renames_is_put_right() {
+    fn a_replacement_that_was_killed_between_its_renames_is_repaired() {
         let above = tempfile::tempdir().unwrap();
         let folder = above.path().join("model");
         replace_folder(&folder, fill("old")).unwrap();

@@ -3,8 +3,8 @@
 //! A rename is atomic, but a file system may carry it out before earlier writes: after a power failure the new name would be an empty file.
 //! Therefore everything is synced before it is renamed, and its folder afterwards. All renames of this project go through here.
 //!
-//! Incomplete files are called `<name>.partial`, in the folder of the final file. The name is fixed, where well-known crates draw a random
-//! one, so that the next process reuses what a killed process left, and nothing piles up. In return, two processes must not write one file
+//! Incomplete files are called `<name>.partial`, in the folder of the final file. The name is fixed, not random as in well-known crates,
+//! so that the next process reuses what a killed process left, and nothing piles up. In return, two processes must not write one file
 //! at once; if they might, they take a [`Lock`].
 //!
 //! [`open_regular`] opens files from other sources.

@@ -57,7 +57,7 @@ impl Export {
         &self.folder
     }
 
-    /// Writes the subject's model with these heads removed. What `ablation` replaces them with is folded into the weights.
+    /// Writes the setup's model with these heads removed. What `ablation` replaces them with is folded into the weights.
     ///
     /// # Errors
     /// If no head would be left, the heads are to be zeroed but some have been removed already, or the replacement cannot be folded in.
@@ -75,7 +75,7 @@ impl Export {
     /// nothing. Files in an earlier export that this tool does not write stay.
     ///
     /// # Errors
-    /// If `source` is the export folder itself, or the export folder holds folders.
+    /// If `source` is the export folder itself, or the export folder contains folders.
     fn fill(
         &self,
         source: &Path,
@@ -244,7 +244,7 @@ mod tests {
 
     /// Foreign files stay, outdated files of an earlier export go, and a failure leaves everything as it was.
     #[test]
-    fn an_export_is_replaced_whole_or_not_at_all_if_asked_and_never_over_its_source_or_folders() {
+    fn an_export_is_replaced_completely_or_not_at_all_and_its_source_and_folders_never() {
         let folder = tempfile::tempdir().unwrap();
         let (source, target) = (source(folder.path()), folder.path().join("pruned"));
         assert!(Export::new(&target, false).unwrap().fill(&source, failing).is_err());

@@ -58,7 +58,7 @@ impl HeadSweep {
         sweep.ingredient(subject, heads, &path, shared, machine)
     }
 
-    /// Scores the subject for each of `heads` that has no row yet, and tests all rows.
+    /// Scores the model for each of `heads` that has no row yet, and tests all rows.
     pub fn run(
         &self,
         subject: &Subject,
@@ -176,7 +176,7 @@ mod tests {
         let heads = layout.heads_of(Attention::DecDec).unwrap();
         let RowPlan { families, places } = sweep.plan(&heads[1..3]);
         assert_eq!(families, BTreeMap::from([("enc-enc".to_owned(), 6), ("dec-dec".to_owned(), 6)]));
-        // a head's place does not depend on which heads are asked for
+        // a head's place does not depend on which heads are requested
         assert_eq!(places, BTreeMap::from([("dec-dec:1:2".to_owned(), 7), ("dec-dec:1:3".to_owned(), 8)]));
     }
 }

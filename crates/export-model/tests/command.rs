@@ -58,7 +58,7 @@ fn removed(config: &Value) -> usize {
 
 /// In both forms, the exported model has the score of its row. Zeros are refused if weights have been removed already.
 #[test]
-fn an_exported_model_scores_as_its_row() {
+fn an_exported_model_has_the_score_of_its_row() {
     for (spec, kind) in [(CLASSIFIER, "ForSequenceClassification"), (TAGGER, "ForTokenClassification")] {
         let folder = folder(spec, &["--step-percent", "25", "--order", "importance,random"]);
         let row = steps(folder.path()).into_iter().find(|row| row.masked == 3).unwrap();
@@ -72,7 +72,7 @@ fn an_exported_model_scores_as_its_row() {
         has_code(folder.path(), "cut", &format!("AutoModel{kind} Bert{kind}"));
         assert!(!folder.path().join("zeros/modeling_headcount.py").exists());
         let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
-        assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
+        assert_eq!(kept.lines().count(), 1 + 3, "removed heads have no row: {kept}");
 
         let arguments = ["cut.toml", "--quiet", "--step-percent", "50", "--resamples", "0"];
         program("iterative-prune", folder.path()).args(arguments).assert().success();
@@ -84,7 +84,7 @@ fn an_exported_model_scores_as_its_row() {
 }
 
 #[test]
-fn an_export_without_removed_heads_scores_as_the_full_model() {
+fn an_export_without_removed_heads_has_the_score_of_the_full_model() {
     let folder = folder(CLASSIFIER, &["--step-percent", "25", "--order", "importance,random"]);
     let base = steps(folder.path())[0].base_score;
     for form in ["cut", "zeros", "uniform"] {
@@ -105,7 +105,7 @@ fn an_export_without_removed_heads_scores_as_the_full_model() {
 
 /// If Python cannot write the ONNX file, the folder is complete and one line explains the failure. An outdated file is removed.
 #[test]
-fn an_onnx_file_is_written_beside_the_weights_or_a_line_says_why_not() {
+fn an_onnx_file_is_written_next_to_the_weights_or_one_line_explains_the_failure() {
     let folder = folder(CLASSIFIER, &["--step-percent", "50", "--order", "importance"]);
     let arguments = ["--form", "onnx", "--percent", "50"];
     let message = test_support::refusal(command(folder.path(), "cut", &arguments).env("PYTHON", "no-python"));
@@ -126,7 +126,7 @@ fn an_onnx_file_is_written_beside_the_weights_or_a_line_says_why_not() {
 }
 
 #[test]
-fn a_gguf_file_scores_as_the_row_of_its_heads() {
+fn a_gguf_file_has_the_score_of_its_row() {
     let folder = folder(LANGUAGE_MODEL, &["--step-percent", "25"]);
     let row = steps(folder.path()).into_iter().find(|row| 2 * row.masked == row.heads).unwrap();
     let arguments = ["--percent", "50", "--export-gguf", "model.gguf", "--type", "f32"];
@@ -145,7 +145,7 @@ fn a_gguf_file_scores_as_the_row_of_its_heads() {
 
 /// A curve with mean ablation scores models with folded means, which only `--fold` writes.
 #[test]
-fn a_folded_model_scores_as_its_row_under_mean_ablation() {
+fn a_folded_model_has_the_score_of_its_row_under_mean_ablation() {
     for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
         let folder = folder(spec, &["--step-percent", "25", "--ablation", "mean", "--reference-limit", "30"]);
         let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune-mean.csv");
@@ -184,7 +184,7 @@ fn the_largest_dispensable_share_is_exported() {
         let about = Signature::read(&folder.path().join("best/pruning.json")).unwrap().unwrap();
         assert_eq!(about.testing.unwrap().margin_percent, percent);
     }
-    assert!(exported > 0, "at some margin a head can go");
+    assert!(exported > 0, "at some margin, a head can be removed");
 
     // the margin of the results is the default
     prune(folder.path(), &["--margin", "30"]);
@@ -210,7 +210,7 @@ fn translators_and_the_sets_of_a_search_are_exported_and_read_back() {
 }
 
 #[test]
-fn whole_groups_go_and_every_export_is_the_masked_model() {
+fn whole_groups_are_removed_and_every_export_equals_the_masked_model() {
     let folder = folder(LANGUAGE_MODEL, &["--unit", "group", "--uniform", "--step-percent", "50"]);
     let row = steps(folder.path()).into_iter().find(|row| row.masked == 4).unwrap();
     for form in ["cut", "zeros", "uniform"] {
@@ -243,7 +243,7 @@ fn gpt2_is_trained_and_exported() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn invalid_exports_are_refused() {
     let folder = with_model(CLASSIFIER);
     let refused = |arguments: &[&str], expected: &str| {
         let message = refusal(folder.path(), arguments);

@@ -198,7 +198,7 @@ fn check_subjects<'a>(families: impl Iterator<Item = &'a str>) {
     let rows = |file: &str| csv::Reader::from_path(folder.path().join(file)).unwrap();
     for family in families {
         let Some(tiny) = Tiny::of(family) else {
-            test_support::skipped(&format!("no folder of `{family}` is at hand"));
+            test_support::skipped(&format!("there is no folder of `{family}`"));
             continue;
         };
         let subject = experiments.join(format!("{}.toml", tiny.subject));

@@ -1,4 +1,4 @@
-//! Loads exports of every family in transformers by `check_export.py --table`, and compares with the table in `experiments/REFERENCE.md`.
+//! Loads exports of every family in transformers with `check_export.py --table`, and compares with the table in `experiments/REFERENCE.md`.
 //! `PYTHON` names a Python with torch and transformers.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ fn every_family_is_read_by_transformers_as_the_page_says() {
     assert!(output.status.success() && text.ends_with("passed\n"));
     let version = text.lines().next().unwrap().rsplit(' ').next().unwrap();
     if !["4.57.1", "5.24.0"].contains(&version) {
-        return test_support::skipped(&format!("the page has nothing of transformers {version}"));
+        return test_support::skipped(&format!("the page has no results of transformers {version}"));
     }
     let rows = text.lines().filter(|line| line.starts_with("| `"));
     let mut found = BTreeMap::new();

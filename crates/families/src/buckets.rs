@@ -6,7 +6,7 @@
 pub struct T5Buckets {
     /// Rows of the table, at least 2, or 4 if two-sided.
     pub buckets: i64,
-    /// The distance from which on all are in the last bucket; more than `buckets / 2`.
+    /// Distances from this one on are in the last bucket; more than `buckets / 2`.
     pub furthest: i64,
     /// True if keys after the query have separate buckets, as in encoders; decoders do not see them.
     pub two_sided: bool,
@@ -19,7 +19,7 @@ impl T5Buckets {
     /// Returns the bucket of `distance`, key minus query.
     pub fn bucket(self, distance: i64) -> i64 {
         let (side, buckets, distance) = match (self.two_sided, distance > 0) {
-            (true, behind) => (i64::from(behind) * (self.buckets / 2), self.buckets / 2, distance.abs()),
+            (true, after) => (i64::from(after) * (self.buckets / 2), self.buckets / 2, distance.abs()),
             (false, _) => (0, self.buckets, (-distance).max(0)),
         };
         let exact = buckets / 2;
@@ -67,7 +67,7 @@ mod tests {
 
     /// Compares all distances from -600 to 600 with transformers.
     #[test]
-    fn buckets_are_those_of_transformers() {
+    fn buckets_equal_those_of_transformers() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden/more/buckets.json");
         let expected: BTreeMap<String, Vec<i64>> =
             serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

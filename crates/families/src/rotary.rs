@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_all_ages_mean_the_same() {
+    fn settings_of_all_transformers_versions_are_equivalent() {
         let linear = json!({ "rope_theta": 5.0, "rope_scaling": { "rope_type": "linear", "factor": 2.0 } });
         let plain = json!({ "rope_theta": 5.0 });
         for (old, expected) in [
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_by_name() {
+    fn unknown_settings_are_refused_by_name() {
         for (json, expected) in [
             (json!({ "rope_scaling": { "rope_type": "yarn", "factor": 4.0 } }), "rope_type is `yarn`"),
             (json!({ "rope_parameters": { "partial_rotary_factor": 0.5 } }), "partial_rotary_factor is 0.5"),
@@ -189,9 +189,9 @@ mod tests {
         }
     }
 
-    /// In 100 tokens, frequencies with at most 1 rotation are low and with at least 4 high; 2.5 rotations are half way: (1 + 1/8) / 2.
+    /// In 100 tokens, frequencies with at most 1 rotation are low, those with at least 4 high; 2.5 rotations are halfway: (1 + 1/8) / 2.
     #[test]
-    fn llama3_slows_down_what_hardly_turns() {
+    fn llama3_divides_only_low_frequencies_fully() {
         let scaling = RotaryScaling::Llama3 {
             factor: 8.0,
             low_freq_factor: 1.0,

@@ -63,12 +63,12 @@ pub(crate) fn byte_level(use_regex: bool) -> Value {
     json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex})
 }
 
-/// Returns the normaliser that replaces blanks by `▁`, as SentencePiece does.
+/// Returns the normaliser that replaces spaces with `▁`, as SentencePiece does.
 pub(crate) fn blanks() -> Value {
     json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})
 }
 
-/// Returns the normaliser that prepends a blank to texts.
+/// Returns the normaliser that prepends `▁` to texts.
 pub(crate) fn prefix() -> Value {
     json!({"type": "Prepend", "prepend": "▁"})
 }

@@ -237,7 +237,7 @@ mod tests {
             (1..=10).flat_map(|token| std::iter::repeat_n(token, 11 - token as usize)).collect();
         let ranks = Ranks::count(tokens.iter());
         let back = [4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-        // a query that attends to the end symbol hits no word, and each query has another relative position
+        // a query that attends to EOS hits no word, and each query has another relative position
         let rest = [10; 11];
         let with = |keys: [usize; 11], query: usize, key: usize| {
             let mut keys = keys;

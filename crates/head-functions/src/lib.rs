@@ -83,7 +83,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
+    // Opening the setup may train its model for an hour, so everything else that can fail is tried first.
     let mut texts = Texts::read(&args.trees, args.shared.split.as_deref(), &description, &machine)?;
     let places = args.scored(&texts, &description).places(&[texts.trees.len()]);
     texts.trees = places.iter().map(|&place| texts.trees[place].clone()).collect();

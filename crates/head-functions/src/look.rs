@@ -55,7 +55,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = args.subject.read()?;
     let layout = description.layout(&machine)?;
     args.mask.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
-    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
+    // Opening the setup may train its model for an hour, so everything else that can fail is tried first.
     args.second.iter().try_for_each(|_| description.check_second_text())?;
     let results = &args.folders.results;
     let path = args.output.clone().unwrap_or_else(|| results.join(description.name()).join("look.html"));

@@ -51,7 +51,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
     description.check_language_model()?;
-    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
+    // Opening the setup may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let texts = description.sentences(&split, &machine)?;
     let scored = args.shared.scored(split.clone(), false);

@@ -3,7 +3,7 @@
 //! Among sentences whose rarest token is not among the 500 most frequent, measures the share in which most queries have their maximum
 //! weight on that token, or on one of the two rarest. Queries and keys are text tokens only.
 //!
-//! Differs from the paper, which does not mention special symbols: the maximum is taken over text tokens. Many heads give most of their
+//! Differs from the paper, which does not mention special tokens: the maximum is taken over text tokens. Many heads give most of their
 //! attention to `</s>` or `[SEP]` as a default; they are judged by the rest.
 //!
 //! Differs from the paper, which analyses encoders: a query of a decoder sees no later token, so its target is the rarest token that it
@@ -173,10 +173,10 @@ mod tests {
         assert!(ranks.rank(0) > 3 && ranks.rank(2) > ranks.rank(1));
     }
 
-    /// Four words, of which the last is the rarest, and the end symbol, which is neither query nor key. Three of four queries are a
+    /// Four words, of which the last is the rarest, and EOS, which is neither query nor key. Three of four queries are a
     /// majority, two are not.
     #[test]
-    fn most_queries_must_be_on_the_rarest() {
+    fn most_queries_must_attend_to_the_rarest() {
         let sentence = of_words(4, &[], true);
         assert_eq!(counts(&sentence, &[3, 3, 3, 0, 0], 1).hit.numerator, 1.0);
         assert_eq!(counts(&sentence, &[3, 3, 0, 0, 3], 1).hit.numerator, 0.0);
@@ -203,7 +203,7 @@ mod tests {
 
     /// A decoder that always attends to the rarest token so far: the second word at query 2, the third at query 3.
     #[test]
-    fn a_decoder_looks_at_the_rarest_that_it_sees() {
+    fn targets_of_a_decoder_are_the_rarest_tokens_that_it_sees() {
         let sentence = of_words(3, &[], false);
         let found = counts(&sentence, &[0, 1, 2, 2], 1);
         assert_eq!(found.hit, RatioStatistics { numerator: 1.0, denominator: 1.0 });
@@ -214,7 +214,7 @@ mod tests {
     /// All queries attend to one of four tokens, so a shuffled target is hit in a quarter of the shuffles. Over 400 sentences with 20
     /// shuffles each, the mean has a standard deviation of sqrt(3/16 / 8,000) = 0.005.
     #[test]
-    fn shuffled_targets_are_met_by_chance() {
+    fn shuffled_targets_are_hit_by_chance() {
         let sentence = of_words(4, &[], true);
         let attention = looking_at(&sentence, &[3, 3, 3, 3, 3]);
         let rarity = Rarity { ranks: &ranks(4), frequent: 2, rarest: 1 };

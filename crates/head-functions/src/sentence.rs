@@ -80,7 +80,7 @@ pub mod tests {
         PlacedToken { id, bytes: Some(bytes) }
     }
 
-    /// Returns a sentence of one-token words with ids 1, 2, .., and the end symbol.
+    /// Returns a sentence of one-token words with ids 1, 2, .., and EOS.
     pub fn of_words(count: usize, arcs: &[(usize, &str, usize)], sees_future: bool) -> Sentence {
         let tree = Tree {
             text: "a ".repeat(count),

@@ -180,7 +180,7 @@ pub const GROUPS: &[Group] = &[
             .draws(&["groups"]),
             experiment(
                 "kinds",
-                "replace each head by zeros, means, other texts",
+                "replace each head with zeros, means, other texts",
                 LANGUAGE_MODEL,
                 ABLATE_ONE.program,
                 "",
@@ -190,7 +190,7 @@ pub const GROUPS: &[Group] = &[
             .also(&["ablation-kinds"]),
             experiment(
                 "pruning-kinds",
-                "replace more and more heads by zeros, means, other texts",
+                "replace more and more heads with zeros, means, other texts",
                 LANGUAGE_MODEL,
                 ITERATIVE_PRUNE.program,
                 "",

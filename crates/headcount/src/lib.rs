@@ -20,7 +20,7 @@ const FRONT: &str = "HEADCOUNT_FRONT";
 pub fn main() -> ExitCode {
     let matches = interface().get_matches();
     let Some((name, rest)) = matches.subcommand() else {
-        unreachable!("clap wants a command");
+        unreachable!("clap requires a command");
     };
     run(name, rest).unwrap_or_else(|error| words::exit_code(Err(format!("{error:#}"))))
 }

@@ -35,7 +35,7 @@ const QUIET: &str = "--quiet";
 /// Program of an installation that contains all programs, and runs the one named by `argv[0]`.
 const ALL_IN_ONE: &str = "headcount-programs";
 
-/// Replaces this process by a program.
+/// Replaces this process with a program.
 pub fn replace(line: &str, typed: &Typed, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let error = command(line, typed)?.args(arguments).exec();
     Err(not_run(line, error))

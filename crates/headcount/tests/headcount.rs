@@ -81,7 +81,7 @@ fn a_recipe_of_several_runs_draws_the_first() {
 }
 
 #[test]
-fn what_comes_before_gets_the_subject_and_options_of_all_experiments() {
+fn a_program_that_runs_first_gets_the_setup_and_the_common_options() {
     let options = ["v19-figure8", "mine", "--heads", "4", "--results", "there"];
     let asked = asked(&["head-functions", "train-gates", "plotting"], &options);
     let first = "head-functions mine --results there";
@@ -89,14 +89,14 @@ fn what_comes_before_gets_the_subject_and_options_of_all_experiments() {
 }
 
 #[test]
-fn a_recipe_ends_with_its_experiment_and_its_exit_code() {
+fn a_recipe_stops_with_the_exit_code_of_an_experiment_that_fails() {
     let folder = installed(&["cross-domain", "plotting"]);
     assert_eq!(run(folder.path(), &["figure2", "mine", "broken"]).status.code(), Some(75));
     assert!(!fs::read_to_string(folder.path().join("asked")).unwrap().contains("plotting"));
 }
 
 #[test]
-fn a_program_replaces_this_process_or_is_said_to_be_missing() {
+fn a_program_replaces_this_process_or_is_reported_missing() {
     assert_eq!(asked(&["say"], &["say", "mine", "--help"]), ["say mine --help"]);
     let missing = run(installed(&[]).path(), &["say", "mine"]);
     assert_eq!(missing.status.code(), Some(1));
@@ -140,7 +140,7 @@ fn every_experiment_has_a_command_that_runs_its_program() {
 }
 
 #[test]
-fn names_from_before_still_work() {
+fn former_names_still_work() {
     let programs = ["ablate-one", "iterative-prune", "plotting"];
     for (old, new) in [("ablation-kinds", "kinds"), ("compare-methods", "methods")] {
         assert_eq!(asked(&programs, &[old, "mine"]), asked(&programs, &[new, "mine"]));

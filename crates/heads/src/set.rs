@@ -40,7 +40,7 @@ impl HeadSet {
         if self.len() <= 2 { self.to_string() } else { format!("{} heads", self.len()) }
     }
 
-    /// Returns the names of the heads as in result files: joined by `+`, empty for no head.
+    /// Returns the names of the heads as in result files: joined by `+`, empty without heads.
     pub fn names(&self) -> String {
         self.iter().map(|id| id.to_string()).collect::<Vec<_>>().join("+")
     }
@@ -66,7 +66,7 @@ impl fmt::Display for HeadSet {
 impl FromStr for HeadSet {
     type Err = Error;
 
-    /// Parses names joined by `+`, as in result files. An empty text is no head; a duplicate name is an error.
+    /// Parses names joined by `+`, as in result files. An empty text is the empty set; a duplicate name is an error.
     fn from_str(names: &str) -> Result<Self, Error> {
         let mut heads = BTreeSet::new();
         for name in names.split('+').filter(|name| !name.is_empty()) {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_are_read_and_written_alike() {
+    fn names_of_sets_survive_a_round_trip() {
         let set: HeadSet = "enc-enc:1:2+self:6:13".parse().unwrap();
         assert_eq!((set.names().as_str(), set.len()), ("enc-enc:1:2+self:6:13", 2));
         assert_eq!("".parse(), Ok(HeadSet::none()));

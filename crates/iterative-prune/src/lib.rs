@@ -112,7 +112,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.check()?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
+    // Opening the setup may train its model for an hour, so everything else that can fail is tried first.
     let Plan { pools, estimate, scored, search_on, retraining } = args.plan(&description, &machine)?;
     let path = args.shared.output_path(args.preset.experiment(), &description, &scored);
     args.shared.check_writable(&path)?;

@@ -32,7 +32,7 @@ fn heads(row: &CurveRow) -> BTreeSet<&str> {
 
 /// Step 0 masks nothing and the last step everything; the sets in between are nested.
 #[test]
-fn curves_have_their_known_ends() {
+fn curves_begin_at_the_full_model_and_end_at_the_floor() {
     let folder = with_model(TRANSLATOR);
     let orders = ["--order", "oracle", "--order", "importance,random,entropy"];
     let arguments = [&orders[..], &["--random-orders", "2", "--seed", "5"]].concat();
@@ -87,10 +87,10 @@ fn the_first_step_is_a_row_of_ablate_one() {
     assert_eq!(read(folder.path(), "results/tiny/ablate-one.csv"), before);
 }
 
-/// Figure 4: each type has a curve in the file of the curve over all. If an option is given twice, the last one counts, as when `just
+/// Figure 4: each type has a curve in the file of the curve over all types. If an option is given twice, the last one counts, as when `just
 /// reproduce-figure4` gets an option that it already sets.
 #[test]
-fn attention_types_have_curves_of_their_own() {
+fn attention_types_have_separate_curves() {
     let folder = with_model(TRANSLATOR);
     let twice = ["--attention", "all", "--attention", "enc-dec,dec-dec", "--step-percent", "50"];
     command(folder.path()).args(twice).assert().success();
@@ -148,7 +148,7 @@ fn a_classifier_without_heads_gives_all_texts_one_class() {
     assert!(good != 50.0 && base > good.max(100.0 - good), "{base}");
 }
 
-/// As after measuring the oracle again.
+/// This happens if the oracle was measured again.
 #[test]
 fn an_unfinished_run_whose_rows_masked_other_heads_is_refused() {
     let arguments = [&ARGUMENTS[..], &["--order", "importance,random"]].concat();
@@ -174,7 +174,7 @@ fn an_unfinished_run_whose_rows_masked_other_heads_is_refused() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_refused() {
+fn invalid_arguments_are_refused() {
     let folder = with_model(TRANSLATOR);
     for (arguments, expected) in [
         (["--order", "size"], "importance-entropy"),
@@ -240,7 +240,7 @@ fn importance_has_a_row_for_each_head_and_measure() {
 
 /// Head sets that several curves share, such as all heads, are rows of several shards.
 #[test]
-fn curves_in_shards_become_the_file_of_one_machine() {
+fn merged_shards_equal_the_file_of_one_machine() {
     let orders = ["--order", "importance,random", "--random-orders", "2", "--attention", "all,enc-dec"];
     let orders = [&orders[..], &["--step-percent", "30"]].concat();
     let (whole, apart) = (with_model(TRANSLATOR), with_model(TRANSLATOR));
@@ -256,7 +256,7 @@ fn curves_in_shards_become_the_file_of_one_machine() {
 }
 
 #[test]
-fn what_has_no_independent_rows_refuses_a_shard_and_says_why() {
+fn commands_without_independent_rows_refuse_shards_with_a_reason() {
     let folder = with_model(TRANSLATOR);
     let cases: [(&str, &[&str], &str); 4] = [
         ("iterative-prune", &["--recompute"], "with --recompute, the ranking at each step"),

@@ -28,7 +28,7 @@ fn scores<'a>(rows: impl Iterator<Item = &'a CurveRow>) -> BTreeMap<String, u64>
 
 /// Rows without repair and rows with mean repair equal the rows that plain and mean-ablated `iterative-prune` gives.
 #[test]
-fn repairs_are_those_of_other_programs() {
+fn repairs_equal_those_of_other_programs() {
     let folder = with_model(CLASSIFIER);
     let folder = folder.path();
     let shared = ["--order", "importance,entropy,random", "--random-orders", "2", "--step-percent", "25"];
@@ -109,7 +109,7 @@ fn training_has_a_control() {
 /// Recomputed importance masks the heads that `iterative-prune --recompute` masks and needs one more pass per step. The oracle with mean
 /// ablation starts with the two heads whose masking costs least in its sweep.
 #[test]
-fn choices_are_those_of_other_programs() {
+fn choices_equal_those_of_other_programs() {
     let folder = with_model(CLASSIFIER);
     let folder = folder.path();
     let arguments = ["--method", "importance-recomputed,oracle-mean", "--repair", "none"];
@@ -186,7 +186,7 @@ fn sets_are_searched_for_and_trained_for_once() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said() {
+fn invalid_comparisons_are_refused() {
     let folder = with_model(LANGUAGE_MODEL);
     for (arguments, expected) in [
         (&["--shard", "1/2"][..], "repairs cannot be split into shards"),

@@ -70,7 +70,7 @@ fn text(chart: &Chart) -> String {
 }
 
 #[test]
-fn what_is_drawn_is_what_the_golden_files_say() {
+fn everything_drawn_equals_the_golden_files() {
     let sheets = sheets(&tiny());
     let mut texts = BTreeMap::from([("summary".to_owned(), without_head(&summary_page()))]);
     for (name, sheet) in &sheets {
@@ -79,7 +79,7 @@ fn what_is_drawn_is_what_the_golden_files_say() {
         let terminal = anstream::adapter::strip_str(&sheet.terminal()).to_string();
         let [markdown, latex] =
             ["md", "tex"].map(|extension| sheet.document(extension, &Format::ALL).unwrap());
-        // pdflatex supports few other characters, and which depends on its packages
+        // pdflatex supports few other characters, and which ones depends on its packages
         let foreign = latex.lines().find(|line| !line.is_ascii());
         assert_eq!(foreign, None, "{name}: `latex` in documents.rs has no command for a character");
         texts.insert(name.clone(), [markdown, latex, terminal, charts].join("\n=====\n"));
@@ -89,7 +89,7 @@ fn what_is_drawn_is_what_the_golden_files_say() {
 }
 
 #[test]
-fn every_artefact_names_a_recipe_that_is_there() {
+fn every_artefact_names_an_existing_recipe() {
     let justfile = fs::read_to_string(folder("../../justfile")).unwrap();
     for artefact in ARTEFACTS {
         let is_own = |line: &str| line.split([' ', ':']).next() == Some(artefact.recipe);
@@ -128,7 +128,7 @@ fn tables_of_the_summary_have_equal_numbers_of_cells_and_explanations_of_at_most
 
 /// A results folder may have any name, which appears in the list of unchecked files.
 #[test]
-fn names_of_folders_show_as_themselves_in_the_summary() {
+fn names_of_folders_are_escaped_in_the_summary() {
     let results = tempfile::tempdir().unwrap();
     let folder_of = |subject: &str| results.path().join(subject);
     let (name, escaped) = ("a_b *c* [d](e) <f>", r"a\_b \*c\* \[d](e) \<f>: split unknown");

@@ -56,7 +56,7 @@ fn check(page: &Html, name: &str) {
     let count = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), count, "{name}: an id is there twice");
+    assert_eq!(ids.len(), count, "{name}: an id occurs twice");
     for table in all(page, ".table table") {
         let inside = |selector: &str| table.select(&Selector::parse(selector).unwrap()).count();
         let columns = inside(".columns th");
@@ -78,7 +78,7 @@ fn check(page: &Html, name: &str) {
 }
 
 #[test]
-fn all_subjects_have_a_report_and_an_index_leads_to_them() {
+fn all_setups_have_a_report_and_an_index_links_to_them() {
     let folder = synthetic_results();
     let (code, stderr) = run(&folder, &["--all"]);
     assert_eq!(code, 0, "{stderr}");
@@ -130,7 +130,7 @@ fn every_head_has_a_button_and_a_row_with_its_numbers() {
 }
 
 #[test]
-fn names_and_texts_with_markup_show_as_themselves() {
+fn names_and_texts_with_markup_are_escaped() {
     let folder = synthetic_results();
     let results = folder.path().join("results");
     copy_files(&results.join("tiny-language"), &results.join(HOSTILE));
@@ -166,7 +166,7 @@ fn names_and_texts_with_markup_show_as_themselves() {
 }
 
 #[test]
-fn what_is_torn_or_wrong_is_named_and_never_zero() {
+fn torn_and_invalid_files_are_named_and_never_shown_as_zero() {
     let folder = synthetic_results();
     let file = |name: &str| folder.path().join("results/tiny-inference").join(name);
     // a run in progress: no checksum yet, and a torn last line
@@ -181,7 +181,7 @@ fn what_is_torn_or_wrong_is_named_and_never_zero() {
     let speed = fs::read_to_string(file("speed-bench.csv")).unwrap();
     fs::write(file("speed-bench.csv"), speed.replacen("batch_size", "batch", 1)).unwrap();
     fs::copy(file("speed-bench.json"), file("ablate-all-but-one.json")).unwrap();
-    fs::remove_file(file("compare-methods.csv")).unwrap(); // of the chapter of the curve
+    fs::remove_file(file("compare-methods.csv")).unwrap(); // in the same chapter as the curve
     let (code, stderr) = run(&folder, &["tiny-inference"]);
     assert_eq!(code, 0, "{stderr}");
     let report = page(&folder, "tiny-inference/report.html");
@@ -198,14 +198,11 @@ fn what_is_torn_or_wrong_is_named_and_never_zero() {
     }
     let (heads, rows) = (sweep.lines().count() - 1, all(&report, "#heads .table tbody tr").len());
     assert_eq!(rows, heads - 1, "the torn head has no row");
-    assert!(
-        all(&report, "#speed, #many-heads-at-once").is_empty(),
-        "nothing is drawn of what cannot be read"
-    );
+    assert!(all(&report, "#speed, #many-heads-at-once").is_empty(), "unreadable results are not drawn");
 }
 
 #[test]
-fn where_nothing_can_be_read_the_exit_code_is_1() {
+fn the_exit_code_is_1_if_nothing_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("results/empty")).unwrap();
     for (argument, expected) in [
@@ -234,9 +231,9 @@ fn only_an_html_file_can_be_replaced() {
     assert!(code == 1 && stderr.contains("not a regular file"), "{stderr}");
 }
 
-/// Each report on the committed results is under 4 MB and uses only the results of its setup.
+/// Each report on the committed results is a valid page of less than 4 MB.
 #[test]
-fn reports_of_the_committed_results_are_whole_and_small() {
+fn reports_of_the_committed_results_are_valid_and_small() {
     let out = tempfile::tempdir().unwrap();
     let subjects =
         fs::read_dir(repository("results")).unwrap().flatten().filter(|entry| entry.path().is_dir());

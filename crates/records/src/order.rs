@@ -9,7 +9,7 @@ use heads::names::named;
 /// Name of the row in which all heads are masked.
 pub const FLOOR: &str = "floor";
 
-/// A ranking of heads, those to be masked first in front, or a search that chooses a set for each number of heads.
+/// A ranking of heads, starting with those to be masked first, or a search that chooses a set for each number of heads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
     /// Importance, averaged and normalised as requested (Michel et al. 2019, Equation 2).
@@ -25,7 +25,7 @@ pub enum Order {
     Recomputed,
     /// Loss of score with the head's output replaced by its mean (mean ablation).
     OracleMean,
-    /// The number of heads per module that batch-wise Fisher information masks, with heads exchanged to keep their joint loss low (Kwon et
+    /// As many heads per module as batch-wise Fisher information masks, with heads exchanged to keep their joint loss low (Kwon et
     /// al. 2022, Section 4.2).
     FisherRearranged,
     /// Head's share of its layer's relevance for the prediction (Voita et al. 2019, Section 4).
@@ -157,7 +157,7 @@ mod tests {
         assert!(!made_on(Order::Random, Some("test")) && !Order::Importance.is_made_on(None, None));
         let is_measured = |name: &str| name.parse::<Order>().unwrap().is_measured();
         assert!(["entropy", "fisher-batches", "modules"].into_iter().all(is_measured));
-        // these do not score heads on a model without some of them
+        // these cannot score heads again with some of them masked
         assert!(!["oracle", "relevance", "greedy-forward", "swap"].into_iter().any(is_measured));
         // names survive a round trip and are those of the command line
         for order in Order::value_variants() {

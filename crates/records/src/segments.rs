@@ -52,7 +52,7 @@ impl Block {
     /// Builds the block of a model from the numbers of all segments; leaves out segments that `base` has too.
     ///
     /// # Panics
-    /// If the base covers another number of segments.
+    /// If the base covers a different number of segments.
     pub fn new(name: String, cells: &[Cells], base: Option<&[Cells]>) -> Self {
         let mut sums = vec![Sum::ZERO; cells.first().map_or(0, Vec::len)];
         for cells in cells {

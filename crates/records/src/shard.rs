@@ -103,7 +103,7 @@ impl Part {
     }
 }
 
-/// Returns the result files in a folder that have shards, finished or not, with these; empty if the folder does not exist.
+/// Returns the result files in a folder that have shards, finished or not, with their shards; empty if the folder does not exist.
 pub fn shards_in(folder: &Path) -> Result<BTreeMap<PathBuf, BTreeSet<Shard>>, Error> {
     let mut found: BTreeMap<PathBuf, BTreeSet<Shard>> = BTreeMap::new();
     let entries = match fs::read_dir(folder) {
@@ -148,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_shard_is_refused_with_what_is() {
+    fn invalid_shards_are_refused_with_what_is_allowed() {
         for (wrong, expected) in [
             ("0/4", "no shard 0 of 4"),
             ("5/4", "no shard 5 of 4"),
@@ -181,7 +181,7 @@ mod tests {
     proptest! {
         /// With any number of shards, even more than rows, each row belongs to exactly one.
         #[test]
-        fn shards_share_the_rows_out(rows in 0usize..200, of in 1usize..260) {
+        fn shards_divide_the_rows(rows in 0usize..200, of in 1usize..260) {
             let shards: Vec<Shard> = (1..=of).map(|number| format!("{number}/{of}").parse().unwrap()).collect();
             for place in 0..rows {
                 let holding: Vec<Shard> = shards.iter().copied().filter(|shard| shard.holds(place)).collect();
@@ -193,7 +193,7 @@ mod tests {
         }
 
         #[test]
-        fn a_shard_reads_back_from_its_name_and_its_text(number in 1usize..50, more in 0usize..50) {
+        fn a_shard_survives_a_round_trip(number in 1usize..50, more in 0usize..50) {
             let shard: Shard = format!("{number}/{}", number + more).parse().unwrap();
             let path = shard.path(Path::new("a-b.csv"));
             prop_assert_eq!(parts_of_name(path.to_str().unwrap()), Some(("a-b.csv".to_owned(), shard)));

@@ -52,7 +52,7 @@ fn rows_of_a_curve_are_named_by_step_and_repair() {
 }
 
 #[test]
-fn rows_are_of_the_metric_that_their_signature_names() {
+fn rows_must_have_the_metric_that_their_signature_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ablate-one.csv");
     let header = columns::<AblationRow>().join(",");

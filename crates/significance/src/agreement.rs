@@ -47,7 +47,7 @@ impl Sweep {
         Ok(Self { path: path.to_owned(), identity, rows, base, variants })
     }
 
-    /// Refuses a sweep of another model, other data or other settings than the comparison in the file at `path`.
+    /// Refuses a sweep whose model, data or settings differ from those of the comparison in the file at `path`.
     ///
     /// - `split`: expected split, with the expected arguments
     pub(crate) fn check_fits(
@@ -72,7 +72,7 @@ impl Sweep {
         } else {
             let (sweep, path) = (self.path.display(), path.display());
             Err(Error::Invalid(format!(
-                "`{sweep}` has another model, data or settings than `{path}`: measure it again with --again"
+                "`{sweep}` differs from `{path}` in model, data or settings: measure it again with --again"
             )))
         }
     }
@@ -222,7 +222,7 @@ mod tests {
     /// Heads 0 and 1 cost most on the first side. On the second, head 1 costs most, and heads 0 and 2 tie for the second place: 1 + 1/2. If
     /// nothing differs, the overlap is that expected by chance: top² / heads.
     #[test]
-    fn ties_count_by_half_or_by_chance() {
+    fn ties_count_with_their_mean_over_all_orders() {
         let (first, second) = ([1.0, 2.0, 3.0, 4.0], [5.0, 0.0, 5.0, 9.0]);
         assert_eq!(overlap(&first, &second, 2), 1.5);
         assert_eq!(overlap(&first, &[4.0, 3.0, 2.0, 1.0], 2), 0.0);
@@ -252,11 +252,11 @@ mod tests {
         sweep(attention, segments(0), wrong.iter().map(|&wrong| segments(wrong)).collect())
     }
 
-    /// Twelve heads, each of which costs one more of 8 nats and makes one more segment wrong, apart from the last four: accuracy falls as
+    /// Twelve heads, each costing 1 nat more per document and making 1 more segment wrong, apart from the last four: accuracy falls as
     /// the nats rise. Correlations are 1 - Σ d² / (2 Σ (x - x̄)²) with differences d of 2. Of the ten heads that cost most, only 8 would be in
     /// common if the lowest nats counted as most expensive.
     #[test]
-    fn what_costs_on_both_sides_agrees_whatever_the_direction_of_the_metric() {
+    fn heads_that_cost_on_both_sides_agree_whatever_the_direction_of_the_metric() {
         let segments = |cost: u32| {
             let document = |n: u32| NatsStatistics::new(f64::from(n + cost), 10 + n, 10).unwrap();
             Segments::Nats((1..9).map(document).collect())
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_of_anything_else_does_not_fit() {
+    fn a_sweep_of_something_else_does_not_fit() {
         let mut sweep = accuracy_sweep("dec-dec", 12, &[1, 2, 3]);
         sweep.identity = Identity {
             split: "test".to_owned(),
@@ -303,7 +303,7 @@ mod tests {
             Identity { data, ..comparison.clone() },
         ] {
             let error = fits(&other, "test", &other.arguments).unwrap_err().to_string();
-            assert!(error.starts_with("`ablate-one.csv` has another model"), "{error}");
+            assert!(error.starts_with("`ablate-one.csv` differs from `c.csv` in model"), "{error}");
         }
     }
 

@@ -48,12 +48,12 @@ pub struct Share {
     pub dispensable: Option<usize>,
     /// Number of masked heads without a significant loss, the paper's rule.
     pub without_loss: Option<usize>,
-    /// `true` if the heads were ordered by the tested segments. Then the order contains chance too, and the shares do not generalise to
+    /// `true` if the heads were ordered by the tested segments. Then chance affects the order too, and the shares do not generalise to
     /// other segments.
     pub is_ordered_by_tested_segments: bool,
 }
 
-/// Tests a result file again, and replaces it by the outcome.
+/// Tests a result file again, and replaces it with the outcome.
 ///
 /// - `change`: returns the new settings, given the old ones
 ///
@@ -89,7 +89,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     Ok(Retested::Tested { path: path.to_owned(), rows, shares })
 }
 
-/// Tests complete results with these settings, by `complete`, and returns the rows that replace them.
+/// Tests complete results with these settings, using `complete`, and returns the rows that replace them.
 fn replace<R: Row>(
     path: &Path,
     files: &Held,

@@ -16,7 +16,7 @@ pub struct Group {
     pub name: String,
     /// Number of segments.
     pub segments: usize,
-    /// Number that the full model has right.
+    /// Number of segments that the full model gets right.
     pub right: usize,
     /// Effect of each head on the group.
     pub changes: Vec<Change>,
@@ -87,7 +87,7 @@ pub fn groups(named: &[(String, usize)], base: &[Outcome], heads: &[Vec<Outcome>
     (first == base.len()).then_some(groups)
 }
 
-/// Returns the numbers of segments that only the base and only the variant has right.
+/// Returns the numbers of segments that are right only in the base and only in the variant.
 fn exchanged(base: &[Outcome], variant: &[Outcome]) -> (usize, usize) {
     let only = |left: &[Outcome], right: &[Outcome]| {
         left.iter().zip(right).filter(|(left, right)| left.is_right() && !right.is_right()).count()
@@ -107,7 +107,7 @@ mod tests {
         sizes.iter().map(|&segments| ("islands".to_owned(), segments)).collect()
     }
 
-    /// Groups of 20, 16 and 12 segments, of which the full model has 20, 15 and 2 right. Heads 2, 3 and 7 make some wrong, and 7 corrects
+    /// Groups of 20, 16 and 12 segments, of which the full model gets 20, 15 and 2 right. Heads 2, 3 and 7 make some wrong, and 7 corrects
     /// the last group.
     fn example() -> Vec<Group> {
         let sizes = [20, 16, 12];
@@ -145,9 +145,9 @@ mod tests {
         assert_eq!((groups[1].right, groups[1].accuracy()), (15, 93.75));
     }
 
-    /// An accuracy of no segments is no number.
+    /// The accuracy on no segments is undefined.
     #[test]
-    fn groups_that_are_not_the_segments_of_the_base_and_of_each_head_are_refused() {
+    fn groups_that_do_not_match_the_segments_are_refused() {
         let base = outcomes(&[true; 5]);
         let found = |sizes: &[usize], segments| {
             groups(&named(sizes), &base, &[outcomes(&vec![true; segments])]).map(|groups| groups.len())

@@ -108,7 +108,7 @@ impl<'a> Store<'a> {
     /// Returns the segments of a model that is stored as differences from a base.
     ///
     /// # Errors
-    /// If the block is missing or broken, or has other segments than the base.
+    /// If the block is missing or broken, or has different segments from the base.
     pub fn variant(&mut self, name: &str, base: &str) -> Result<Segments, Error> {
         let (block, metric) = (self.block(name)?, self.metric);
         let base = self.base_cells(base)?;
@@ -136,7 +136,7 @@ impl<'a> Store<'a> {
 /// Returns the reason why the segments of two models cannot be compared; `None` if they can.
 pub fn unpaired(own: &Segments, base: &Segments) -> Option<&'static str> {
     if own.len() != base.len() || own.metric() != base.metric() {
-        return Some("it has another number of segments or another metric");
+        return Some("its number of segments or its metric differs from the base's");
     }
     let cells = |all: &Segments| (0..all.len()).map(|n| all.cells(n)).collect::<Vec<Cells>>();
     unpaired_cells(base.metric(), &cells(own), &cells(base))
@@ -348,9 +348,9 @@ mod tests {
         assert!(blocks.get("self:1:1").is_some() && blocks.get("self:1:2").is_none());
     }
 
-    /// Without statistics, with another score than these, or with other true classes, lengths or references than the base.
+    /// Without statistics, with a score other than theirs, or with true classes, lengths or references that differ from the base's.
     #[test]
-    fn rows_that_are_not_of_their_segments_are_refused() {
+    fn rows_that_contradict_their_segments_are_refused() {
         let classes = |gold| {
             Segments::Classes(vec![Outcome { gold, predicted: gold }; 4], ClassificationMetric::Accuracy)
         };

@@ -160,7 +160,7 @@ fn refusal(folder: &Path) -> String {
     message
 }
 
-/// One attention type after the other, also again in place of results from another machine, or next to results of one type.
+/// One attention type after the other, also with --again in place of results from another machine, or next to results of one type.
 #[test]
 fn shards_grow_and_add_to_results_or_replace_them() {
     let (first, last) = (0..HEADS / 2, HEADS / 2..HEADS);
@@ -187,7 +187,7 @@ fn shards_grow_and_add_to_results_or_replace_them() {
 
 /// Killed before the last files of shards were removed; kills between renames are tested in `records`.
 #[test]
-fn a_merge_waits_for_all_shards_and_is_made_again_if_it_was_killed() {
+fn a_merge_waits_for_all_shards_and_is_repeated_if_it_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let path = Run::of(folder.path()).path;
     all_shards(folder.path(), 2);
@@ -207,7 +207,7 @@ fn a_merge_waits_for_all_shards_and_is_made_again_if_it_was_killed() {
 
 /// Shards with a fault, and parts of the message. Missing rows and different test settings can be repaired afterwards.
 #[test]
-fn shards_that_do_not_go_together_are_refused() {
+fn incompatible_shards_are_refused() {
     type Spoil = fn(&Path, Run);
     const OTHER: Testing = Testing { resamples: 29, ..TESTING };
     let name = |place| row(place).name();
@@ -300,7 +300,7 @@ fn command(folder: &Path, program: &str, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn the_command_joins_the_shards_of_a_subject_and_says_where() {
+fn the_command_joins_the_shards_of_a_setup_and_prints_the_path() {
     let folder = tempfile::tempdir().unwrap();
     all_shards(folder.path(), 2);
     let other = folder.path().join("results/demo/ablate-one-first-9.csv");
@@ -331,7 +331,7 @@ fn the_command_joins_the_shards_of_a_subject_and_says_where() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Up to more shards than heads, with 25 kills: after any row, in the middle of a line or of statistics.
+    /// Also with more shards than heads, with 25 kills: after any row, in the middle of a line or of statistics.
     #[test]
     fn shards_of_any_number_that_were_killed_at_random_end_in_the_file_of_one_run(
         of in 1..HEADS + 4,

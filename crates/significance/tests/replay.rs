@@ -15,7 +15,7 @@ const SWEEPS: [&str; 11] = [
     "results/demo-language/ablate-one",
     "results/tatoeba-language/ablate-one",
     "results/tatoeba-language/ablate-one-blimp",
-    // with predictions, by `just heads minilm-mrpc --split msr_test --until-decided --looks 1 --control-variate on`
+    // with predictions, measured by `just heads minilm-mrpc --split msr_test --until-decided --looks 1 --control-variate on`
     "crates/significance/tests/minilm-mrpc/ablate-one-msr_test",
 ];
 

@@ -126,7 +126,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard("a ratio of speeds must be measured on a single machine")?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
+    // Opening the setup may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let ablation = args.ablation(&description, &machine)?;
     let scored = args.shared.scored(split, false).under(ablation);

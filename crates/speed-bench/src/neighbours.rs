@@ -27,7 +27,7 @@ impl Usage {
     }
 
     /// - `machine`: `/proc/stat`, whose first line has user, nice, system, idle, iowait, irq, softirq and steal
-    /// - `process`: `/proc/self/stat`, whose 14th and 15th entries are user and system; its second, a name in brackets, may contain blanks
+    /// - `process`: `/proc/self/stat`, whose 14th and 15th entries are user and system; its second, a name in brackets, may contain spaces
     fn parse(machine: &str, process: &str) -> Option<Self> {
         let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
         // later columns repeat guest time, which `user` and `nice` include
@@ -47,7 +47,7 @@ mod tests {
 
     /// Of 100 ticks 60 were busy, 45 of these in this process: others used 15.
     #[test]
-    fn others_take_what_is_busy_and_not_ours() {
+    fn others_use_the_busy_time_that_is_not_ours() {
         let usage = |machine: &str, own: &str| {
             let process = format!("17 (a (b) c) S 1 17 17 0 -1 4194304 500 0 0 0 {own} 0 0 20 0 1 0 99 1 1");
             Usage::parse(&format!("cpu  {machine}\ncpu0 1 2 3 4 5 6 7 8 9 10\nctxt 5\n"), &process).unwrap()

@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn adjusted_lies_between_raw_and_one_and_holm_is_the_stricter(raw in family()) {
+        fn adjusted_values_are_between_raw_and_one_and_holm_is_stricter(raw in family()) {
             let (strict, lenient) = (holm(&raw), benjamini_hochberg(&raw));
             for index in 0..raw.len() {
                 prop_assert!(raw[index] <= lenient[index]);

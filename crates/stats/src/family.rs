@@ -91,7 +91,7 @@ impl Comparison {
 /// If there are no segments, or a two-class metric meets a class above 1.
 ///
 /// # Panics
-/// If a variant covers other segments than the base or has another metric.
+/// If a variant covers different segments from the base or has a different metric.
 pub fn test_family(
     base: &Segments,
     variants: &[&Segments],
@@ -262,7 +262,7 @@ pub struct Pair {
 /// interval is simultaneous.
 ///
 /// # Panics
-/// If systems cover other segments or have other metrics, or if an index is out of range.
+/// If systems cover different segments or have different metrics, or if an index is out of range.
 pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Result<Vec<Comparison>, Error> {
     if pairs.is_empty() {
         return Ok(Vec::new());
@@ -405,7 +405,7 @@ mod tests {
     /// With five equal segments, only swapping none or all of them gives the observed difference: 2 of 32, also for each of a family of
     /// three clear differences. No resample has the opposite sign: 2 / 10, and Koehn's 1 / 10.
     #[test]
-    fn bleu_is_tested_by_swaps_with_the_bootstrap_beside() {
+    fn bleu_is_tested_by_swaps_and_by_the_bootstrap() {
         let (base, variants) = (bleu(4, 5), [3, 2, 1].map(|correct| bleu(correct, 5)));
         let testing = Testing { resamples: 9, ..TESTING };
         for found in test_family(&base, &variants.each_ref(), testing, 0.0).unwrap() {
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn simultaneous_intervals_hold_the_own_ones() {
+    fn simultaneous_intervals_contain_the_separate_ones() {
         let mut lot = ChaCha8Rng::seed_from_u64(5);
         let mut documents = || {
             let document = |_| NatsStatistics::new(lot.random_range(20.0..40.0), 10, 10).unwrap();

@@ -96,7 +96,7 @@ pub fn test_scores(
     Ok(compared)
 }
 
-/// Returns the numbers of documents that only the base and only the variant has right; `None` if a document is not 0 or 1.
+/// Returns the numbers of documents that are right only in the base and only in the variant; `None` if a document is not 0 or 1.
 fn right_only_once(base: &Segments, variant: &Segments) -> Option<[usize; 2]> {
     let (Segments::Means(base, _), Segments::Means(variant, _)) = (base, variant) else { return None };
     let is_outcome = |own: &Mean| own.count == 1.0 && (own.sum == 0.0 || own.sum == 1.0);
@@ -118,7 +118,7 @@ mod tests {
 
     const TESTING: Testing = Testing { resamples: 999, seed: 1, block: 1 };
 
-    /// Of 30 documents only the base has 5 right, only the variant 1: 2 (1 + 6) / 2^6 = 0.21875, and mid-p subtracts 6 / 64.
+    /// Of 30 documents, 5 are right only in the base and 1 only in the variant: 2 (1 + 6) / 2^6 = 0.21875, and mid-p subtracts 6 / 64.
     #[test]
     fn right_and_wrong_documents_have_exact_tests() {
         let base = scores(&[&[1.0; 20][..], &[0.0; 10]].concat());

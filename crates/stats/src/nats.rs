@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nats_that_cannot_be_are_refused_and_others_rounded_once() {
+    fn invalid_nats_are_refused_and_others_are_rounded_once() {
         for (nats, tokens) in [(f64::NAN, 2), (f64::INFINITY, 2), (1e39, 2), (-0.5, 2), (1.0, 0)] {
             let error = NatsStatistics::new(nats, tokens, 1).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{nats} nats for {tokens} tokens: ")), "{error}");

@@ -55,14 +55,14 @@ fn interval(values: &[Option<f64>]) -> Option<Interval> {
 
 /// Computes the shares of several candidates on shared resamples of the segments, and their lead over a baseline.
 ///
-/// - `baseline`: statistics of each segment, with the trials of the candidates; no trials for no baseline
+/// - `baseline`: statistics of each segment, with the trials of the candidates; without trials if there is no baseline
 /// - `candidates`: statistics of each segment for each candidate
 ///
 /// # Errors
 /// If there are no segments, or a number is NaN or infinite.
 ///
 /// # Panics
-/// If a candidate has other segments than the baseline.
+/// If a candidate has different segments from the baseline.
 pub fn resampled_shares(
     baseline: &[RatioStatistics],
     candidates: &[Vec<RatioStatistics>],
@@ -134,7 +134,7 @@ mod tests {
 
     /// 400 segments with one trial each, half of them hits: the standard deviation of the share is sqrt(0.25 / 400) = 0.025.
     #[test]
-    fn the_interval_is_as_wide_as_chance_makes_it() {
+    fn the_interval_has_the_binomial_width() {
         let hits: Vec<(f64, f64)> = (0..400).map(|place| (f64::from(place % 2), 1.0)).collect();
         let none = segments(&[(0.0, 1.0); 400]);
         let interval = resampled_shares(&none, &[segments(&hits)], 4_000, 1).unwrap()[0].interval().unwrap();
@@ -161,14 +161,14 @@ mod tests {
             // a standard deviation of at most sqrt(1/4 / 2,000) = 0.011
             assert!((empty - missing).abs() < 0.05, "{empty} of {missing}");
             assert_eq!((found.interval(), found.share), (one, 1.0));
-            assert_eq!(found.margin_interval(), None, "a baseline without a trial is none");
+            assert_eq!(found.margin_interval(), None, "a baseline without a trial is no baseline");
         }
         let nothing = found(9, 0.0);
         assert_eq!((nothing.interval(), nothing.share), (None, 0.0));
     }
 
     #[test]
-    fn more_than_half_without_a_trial_make_no_interval_and_what_is_no_number_is_refused() {
+    fn too_few_resamples_with_a_trial_give_no_interval_and_nan_is_refused() {
         let share = |known: usize, empty: usize| {
             let resampled = [vec![Some(0.5); known], vec![None; empty]].concat();
             ResampledShare { share: 0.5, margins: Vec::new(), resampled }.interval().is_some()

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_line_is_an_error_and_a_flat_line_is_one() {
+    fn pairs_without_a_line_are_refused_and_a_flat_line_is_fitted() {
         assert_eq!(Line::fit(&[1.0, 2.0], &[1.0, 2.0]), Err(Error::TooFew));
         assert_eq!(Line::fit(&[1.0, f64::NAN, 2.0], &[1.0; 3]), Err(Error::not_finite()));
         assert_eq!(Line::fit(&[0.1; 7], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), Err(Error::NoSpread));

@@ -1,4 +1,4 @@
-//! Agreement of runs that differ only in their seed: on the cost of masking each head, and on which heads differ.
+//! Agreement of runs that differ only in their seed on the cost of masking each head, and the heads on which they differ.
 //!
 //! Only runs from one checkpoint can be compared head by head. In models trained from scratch, heads have no identity across runs: two
 //! heads share a number by chance.
@@ -17,7 +17,7 @@ use crate::{Error, Segments};
 
 const RESAMPLES: usize = 2_000;
 
-/// Effects of heads vary more than by chance if their variance on which segments agree exceeds this number of standard errors.
+/// Costs of heads differ by more than chance if their variance that groups of segments share exceeds this many standard errors.
 const SIGNAL: f64 = 2.0;
 
 /// Agreement of runs on the cost of masking their heads.
@@ -33,7 +33,7 @@ pub enum Agreement {
         /// 95% interval over other runs and other test sets of equal size; `None` with two runs, beyond ±0.995, or if a run has too little
         /// signal.
         interval: Option<Interval>,
-        /// Correlation of each two runs.
+        /// Correlation of each pair of runs.
         pairs: Vec<f64>,
     },
 }
@@ -48,7 +48,7 @@ pub enum Agreement {
 /// jackknife over runs, for other seeds, and the jackknife over groups, for other segments.
 ///
 /// # Panics
-/// If a variant covers other segments than its base or has another metric.
+/// If a variant covers different segments from its base or has a different metric.
 pub fn agreement(runs: &[SweepSegments<'_>], seed: u64) -> Result<Option<Agreement>, Error> {
     check_shapes(runs)?;
     if runs.len() < 2 || runs[0].variants.len() < 3 || runs[0].base.len() < 3 {
@@ -94,7 +94,7 @@ pub fn agreement(runs: &[SweepSegments<'_>], seed: u64) -> Result<Option<Agreeme
 /// `[run][run]`
 type Matrix = Vec<Vec<f64>>;
 
-/// Covariances over heads of each two runs, on different groups of segments.
+/// Covariances over heads of each pair of runs, on different groups of segments.
 struct Covariances {
     whole: Matrix,
     /// `[group]`, without this group.
@@ -273,7 +273,7 @@ mod tests {
         Segments::Nats((0..DOCUMENTS).map(document).collect())
     }
 
-    /// The cost of a head has variance 1, of which runs share `common`, and all of the documents' noise of deviation `noise`.
+    /// Costs of heads have variance 1, of which runs share `common`; runs share all noise of documents, with deviation `noise`.
     fn simulated(lots: &mut ChaCha8Rng, runs: usize, common: f64, noise: f64) -> Simulated {
         let base = documents(|_| 90.0);
         // mean exactly 0 and variance exactly 1, so that these heads have the correlation `common`
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_other_shapes_are_refused_and_a_single_one_agrees_with_nobody() {
+    fn runs_of_different_shapes_are_refused_and_a_single_run_has_no_agreement() {
         let (base, runs) = simulated(&mut ChaCha8Rng::seed_from_u64(1), 2, 0.5, 1.0);
         let [one, other]: [Vec<&Segments>; 2] = [runs[0].iter().collect(), runs[1][1..].iter().collect()];
         let [one, other] = [&one, &other].map(|variants| SweepSegments { base: &base, variants });

@@ -34,7 +34,7 @@ pub struct Reached {
 /// - `margin`: loss that is accepted for this score of the full model, in the unit of the metric
 ///
 /// # Panics
-/// If a step covers other segments or has another metric.
+/// If a step covers different segments or has a different metric.
 pub fn reached(
     base: &Segments,
     steps: &[Step<'_>],

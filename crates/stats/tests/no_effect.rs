@@ -1,6 +1,6 @@
 //! False alarms in families of t-tests and McNemar tests without any effect.
 //!
-//! 1,000 simulated families each; with an error of α = 0.05 the number of families with a false alarm has a standard error of sqrt(0.05 *
+//! 1,000 simulated families each; with an error of α = 0.05 the share of families with a false alarm has a standard error of sqrt(0.05 *
 //! 0.95 / 1,000) = 0.0069. Seeds are fixed, so the outcome is too.
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
@@ -45,7 +45,7 @@ fn tested((base, variants): &(Segments, Vec<Segments>), heads: usize) -> Vec<Com
     test_family(base, &variants, Testing { resamples: 1, seed: 1, block: 1 }, 0.0).unwrap()
 }
 
-/// Families have Holm's adjustment in both tests.
+/// Both tests use Holm's adjustment within each family.
 #[test]
 fn families_of_t_tests_and_of_mcnemar_tests_have_the_nominal_error() {
     let mut alarms = [[0; 2]; 2]; // [size of the family][test]

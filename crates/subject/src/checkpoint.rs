@@ -147,8 +147,8 @@ pub(crate) struct Checkpoint {
 
 /// Returns the number of parameter updates before a revision: the digits after `step`, as in `step1000` and `stage1-step1000-tokens3B`.
 fn updates(revision: &str) -> Option<usize> {
-    let behind = revision.rsplit_once("step")?.1;
-    behind.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+    let after = revision.rsplit_once("step")?.1;
+    after.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Returns a folder's name for signatures. Of paths outside the data folder only the last part is kept; the rest differs between machines.

@@ -91,7 +91,7 @@ impl<T: Task> Substitute<T> {
             Self::Nothing => return Ok(None),
             Self::Means(of) => {
                 let known =
-                    models.means(of, || unreachable!("means are measured before they are asked for"))?;
+                    models.means(of, || unreachable!("means are measured before they are requested"))?;
                 return Ok(Some(known.only(masked, None)));
             }
             Self::Texts { known, .. } => || known.lock().unwrap_or_else(PoisonError::into_inner),
@@ -197,7 +197,7 @@ mod tests {
 
     /// Partners of 5 tokens are the texts of 5 and 9; of 10 tokens the longest, since none is long enough. No text is its own partner.
     #[test]
-    fn partners_are_at_least_as_long_where_there_are_such() {
+    fn partners_are_at_least_as_long_if_possible() {
         let others = [3, 9, 5, 1];
         let lengths: Vec<usize> = [5; 200].into_iter().chain([10; 20]).collect();
         let found = partners((&lengths, false), &others, (7, 1));

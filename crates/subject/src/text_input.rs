@@ -11,7 +11,7 @@ pub struct TextInput {
     /// True if a token attends to later tokens.
     pub sees_future: bool,
     /// Tokens that end a text: `</s>` of a translator; `[SEP]` or `</s>` of a classifier; for a language model those in its configuration.
-    /// GPT-2 also puts its end token before texts.
+    /// GPT-2 also puts its EOS token before texts.
     pub ends: Vec<u32>,
     /// Maximum number of tokens per text.
     pub longest: usize,

@@ -156,7 +156,7 @@ fn a_sweep_stays_under_the_bound_with_any_number_of_threads() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         let Some(taken) = said.lines().find_map(|line| line.split_once(GROWN)) else {
-            return test_support::skipped("this system does not count the memory of a process anew");
+            return test_support::skipped("this system cannot reset the peak memory of a process");
         };
         let taken: u64 = taken.1.parse().unwrap();
         let told = format!("setup {setup}, {threads} threads: {} MiB of {}", taken / MIB, memory / MIB);

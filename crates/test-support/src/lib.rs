@@ -188,7 +188,7 @@ pub fn golden(name: &str) -> Option<PathBuf> {
     let places = [root.join("golden"), root.join("../../../shared/golden")];
     let found = places.into_iter().map(|place| place.join(name)).find(|path| path.exists());
     if found.is_none() {
-        skipped(&format!("the reference numbers `{name}` are not at hand"));
+        skipped(&format!("the reference numbers `{name}` are missing"));
     }
     found
 }
@@ -247,7 +247,7 @@ pub fn rows<R: DeserializeOwned>(folder: &Path, file: &str) -> Vec<R> {
     reader.deserialize().collect::<Result<_, _>>().unwrap()
 }
 
-/// Scores the model in the folder `export` by `ablate-one`. The setup is `spec` without `[model]`, `[training]` and the size of the
+/// Scores the model in the folder `export` with `ablate-one`. The setup is `spec` without `[model]`, `[training]` and the size of the
 /// vocabulary.
 pub fn score_of_export(folder: &Path, export: &str, spec: &str) -> f64 {
     let is_kept = |table: &&str| {
@@ -369,7 +369,7 @@ pub fn signal_when(
     child.wait().unwrap().code()
 }
 
-/// Makes a folder by `new` in which training with these arguments was killed between its first and its fourth (last) epoch.
+/// Makes a folder with `new` in which training with these arguments was killed between its first and its fourth (last) epoch.
 pub fn killed_training(arguments: &[&str], new: impl Fn() -> TempDir) -> TempDir {
     loop {
         let folder = new();

@@ -316,7 +316,7 @@ fn pages_stay_short_enough_to_be_read() {
 }
 
 #[test]
-fn exceptions_are_made_for_commands_that_are_there() {
+fn exceptions_are_only_for_commands_on_the_pages() {
     let pages = PAGES.map(|page| fs::read_to_string(root().join(page)).unwrap());
     let commands: Vec<String> = pages.iter().flat_map(|page| commands_in(page)).collect();
     for recipe in LOOKED_UP {

@@ -32,7 +32,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if args.asks_for(Method::Scratch) {
         description.check_from_nothing()?;
     }
-    // Opening the subject may train its model for an hour, so everything else that can fail is tried first.
+    // Opening the setup may train its model for an hour, so everything else that can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;

@@ -101,7 +101,7 @@ fn a_number_of_heads_is_kept_and_controls_keep_as_many() {
     }
 }
 
-/// All heads close if the penalty exceeds the worth of any head; with no penalty they stay as they started.
+/// All heads close if the penalty exceeds the worth of any head; with no penalty most stay open.
 #[test]
 fn a_penalty_closes_heads_and_is_not_in_the_loss() {
     let folder = with_model(TRANSLATOR);
@@ -123,7 +123,7 @@ fn a_penalty_closes_heads_and_is_not_in_the_loss() {
 
 /// With two penalties that leave all heads open, each has its own rows of controls, which stay while the gates keep these heads.
 #[test]
-fn controls_depend_on_the_gates_that_they_are_of() {
+fn controls_depend_on_their_gates() {
     let folder = with_model(TRANSLATOR);
     let arguments = ["--lambda", "0,1e-9", "--epochs", "1", "--control", "chosen"];
     command(folder.path(), &arguments).assert().success();
@@ -189,7 +189,7 @@ fn the_decoder_is_frozen_unless_all_is_trained() {
 
 /// Equal seeds give equal bytes, even if a run is killed between its first and last epoch.
 #[test]
-fn a_killed_run_goes_on_with_the_gates_of_an_unbroken_one() {
+fn a_killed_run_resumes_and_ends_with_the_gates_of_an_unbroken_one() {
     let arguments = ["--heads", "2", "--epochs", "4"];
     let unbroken = with_model(TRANSLATOR);
     command(unbroken.path(), &arguments).assert().success();
@@ -247,7 +247,7 @@ fn language_models_have_gates_too() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_trained() {
+fn invalid_requests_are_refused_before_anything_is_trained() {
     let folder = with_model(TRANSLATOR);
     for (arguments, expected) in [
         (&["--heads", "0"][..], "--heads 0: expected 1 to 6"),
@@ -315,7 +315,7 @@ fn classifiers_and_language_models_have_the_heads_that_are_named_too() {
 }
 
 #[test]
-fn open_heads_that_there_are_not_are_refused() {
+fn open_heads_that_do_not_exist_are_refused() {
     for (heads, expected) in [
         ("[\"enc-enc:1:4\"]", "model.open_heads: no head 4 in a layer of `enc-enc`"),
         ("[]", "model.open_heads: it names no head"),

@@ -18,7 +18,7 @@ const NOT_SCORED: &str = "# The model could not be scored yet.";
 
 /// Describes a model and its data in a setup, `experiments/NAME.toml`, and scores 20 segments.
 ///
-/// The task, classes, columns and formats are read from the files of the model and the data. Comments in the setup tell what was found and
+/// The task, classes, columns and formats are read from the files of the model and the data. Comments in the setup state what was found and
 /// what was assumed. Split names are taken from file names: train, dev or valid, test.
 #[derive(Debug, clap::Parser)]
 #[command(name = "init", version, args_override_self = true)]

@@ -46,7 +46,7 @@ fn the_epoch_with_the_best_score_becomes_the_model() {
 }
 
 #[test]
-fn the_last_epoch_becomes_the_model_where_the_subject_says_so() {
+fn the_last_epoch_becomes_the_model_if_the_setup_says_so() {
     // so slow that no epoch is better than the first, which `best` would keep
     let spec = CLASSIFIER
         .replace("keep = \"best\"", "keep = \"last\"")
@@ -147,7 +147,7 @@ fn a_faulty_description_is_refused_before_training() {
 
 /// Classes in the setup may be whole numbers; 1.5 is refused.
 #[test]
-fn classes_may_be_called_by_numbers() {
+fn classes_may_be_named_by_numbers() {
     let numbers = "labels = [1, 0]\nrename = { bad = 1, good = 0 }";
     let spec = CLASSIFIER
         .replace("labels = [\"bad\", \"good\"]", numbers)

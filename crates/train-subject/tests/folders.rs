@@ -1,4 +1,4 @@
-//! Model folders: training in a temporary folder, by one process at a time, from data whose contents are remembered.
+//! Model folders: training in a temporary folder, by one process at a time, from data whose checksums are recorded.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn a_model_is_used_until_its_successor_is_complete() {
     let old = read(folder.path(), MODEL);
     edit(&spec, "seed = 2", "seed = 1");
     command(folder.path()).assert().success();
-    assert_eq!(read(folder.path(), MODEL), old, "the old one is in use");
+    assert_eq!(read(folder.path(), MODEL), old, "the old one is still used");
     edit(&spec, "seed = 1", "seed = 2");
 
     let first = folder.path().join("data/models/tiny.partial/epochs/1/model.safetensors");
@@ -55,7 +55,7 @@ fn a_model_is_used_until_its_successor_is_complete() {
 }
 
 #[test]
-fn the_rest_of_another_training_is_refused_and_removed_when_training_anew() {
+fn remains_of_another_training_are_refused_and_removed_by_a_new_training() {
     let folder = killed_training(&AGAIN[..2], folder);
     edit(&folder.path().join("tiny.toml"), "seed = 1", "seed = 2");
     refuses(&mut command(folder.path()), "tiny.partial` was trained from settings other than");
@@ -73,7 +73,7 @@ fn the_rest_of_another_training_is_refused_and_removed_when_training_anew() {
 
 /// The checkpoint is read-only. The mode of the copy is checked because permissions do not bind the superuser.
 #[test]
-fn another_checkpoint_is_noticed_and_a_missing_one_does_not_matter() {
+fn a_changed_checkpoint_is_noticed_and_a_missing_one_does_not_matter() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder();
     command(folder.path()).assert().success();
@@ -113,7 +113,7 @@ fn one_process_trains_a_model_and_others_use_a_finished_one() {
 }
 
 #[test]
-fn what_a_killed_run_left_damaged_is_named_with_the_fault() {
+fn damaged_files_of_a_killed_run_are_named() {
     let folder = killed_training(&AGAIN[..2], folder);
     let partial = folder.path().join("data/models/tiny.partial");
     let epochs = (1..=4).map(|epoch| partial.join("epochs").join(epoch.to_string()));
@@ -137,7 +137,7 @@ fn what_a_killed_run_left_damaged_is_named_with_the_fault() {
 }
 
 #[test]
-fn a_replacement_that_was_killed_between_two_renames_is_put_right() {
+fn a_replacement_that_was_killed_between_two_renames_is_repaired() {
     let folder = folder();
     command(folder.path()).assert().success();
     let models = folder.path().join("data/models");
@@ -148,7 +148,7 @@ fn a_replacement_that_was_killed_between_two_renames_is_put_right() {
 }
 
 #[test]
-fn a_folder_of_other_things_is_not_replaced_by_a_model() {
+fn a_folder_with_other_files_is_not_replaced_by_a_model() {
     let folder = folder();
     let notes = folder.path().join("data/models/tiny/notes.txt");
     durable::write(&notes, "mine").unwrap();

@@ -108,7 +108,7 @@ impl Dynamics<'_> {
         Ok(identity)
     }
 
-    /// Returns the number of masked heads at each step. All heads masked is left out, since it shows little about a checkpoint.
+    /// Returns the number of masked heads at each step. The last step, without heads, is left out: it shows little about a checkpoint.
     fn counts(&self, layout: &HeadLayout) -> Vec<usize> {
         let step_percent = self.args.step_percent;
         let pool = Pool {

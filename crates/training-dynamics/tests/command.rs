@@ -124,7 +124,7 @@ fn a_checkpoint_that_was_not_kept_is_named_with_the_command_that_makes_it() {
 
 /// Rows of one checkpoint are spread over several shards; each shard measures the checkpoint's full model for comparison.
 #[test]
-fn curves_in_shards_become_the_file_of_one_machine() {
+fn merged_shards_equal_the_file_of_one_machine() {
     let [whole, apart] = [(); 2].map(|()| classifier("[dynamics]\nepochs = [1, 4]\n"));
     command(whole.path()).assert().success();
     for shard in ["1/4", "2/4", "3/4", "4/4"] {

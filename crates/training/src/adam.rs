@@ -233,7 +233,7 @@ impl Step {
 }
 
 impl Moments {
-    /// Updates the moments by a gradient, which is clipped in place, and returns what to subtract from the values.
+    /// Updates the moments with a gradient, which is clipped in place, and returns what to subtract from the values.
     fn change(&mut self, gradient: &mut Tensor, step: &Step) -> Tensor {
         let AdamSettings { betas, epsilon, .. } = step.settings;
         let gradient = &gradient.g_mul_scalar_(step.scale);

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A test compares it with `Cargo.lock`.
+/// Version of tch; a test compares it with `Cargo.lock`.
 const TCH: &str = "0.24.0";
 /// Headers that contain the version of libtorch, in the folder that contains `lib/`; the second is for older releases.
 const HEADERS: [&str; 2] =

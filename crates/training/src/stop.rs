@@ -95,6 +95,6 @@ mod tests {
         assert!(check().unwrap_err().to_string().starts_with("stopped by a signal"));
         assert!(has_stopped());
         drop(work);
-        assert!(Unbroken::begin().is_err(), "no new work is begun");
+        assert!(Unbroken::begin().is_err(), "no new work starts");
     }
 }

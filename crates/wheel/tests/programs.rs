@@ -11,7 +11,7 @@ fn called(name: &str) -> Output {
 }
 
 #[test]
-fn it_is_every_program_that_headcount_names_and_no_other() {
+fn the_file_runs_every_program_that_headcount_names_and_no_other() {
     let entries = GROUPS.iter().flat_map(|group| group.commands).filter(|entry| entry.name != "bench");
     let runs = entries.flat_map(|entry| [entry.program].into_iter().chain(entry.before));
     for name in runs.chain(PROGRAMS) {
@@ -24,7 +24,7 @@ fn it_is_every_program_that_headcount_names_and_no_other() {
 }
 
 #[test]
-fn headcount_calls_it_by_the_name_of_a_program_that_is_not_beside_it() {
+fn headcount_calls_the_file_by_the_name_of_a_missing_program() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["headcount", "headcount-programs"] {
         // copied by another process, because a concurrent test could inherit an open handle, and files open for writing cannot run

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_at_the_ends_of_lines_keep_clear_of_each_other() {
+    fn names_at_the_ends_of_lines_do_not_overlap() {
         let apart =
             |middles: &[f64], ends| apart(middles.iter().map(|&middle| (middle, 8.0)).collect(), ends);
         assert_eq!(apart(&[11.0, 10.0, 40.0], (0.0, 100.0)), [18.0, 10.0, 40.0]);

@@ -85,7 +85,7 @@ impl Sheet {
     }
 
     /// Writes all files into a folder, created if needed, and returns their paths. Then removes other files with the same stem: from a
-    /// table or figure of an earlier run, and figures in formats not asked for.
+    /// table or figure of an earlier run, and figures in formats that were not requested.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
         let name = |extension: &str| format!("{}.{extension}", self.stem);
         let files = self.files(formats)?;
@@ -125,7 +125,7 @@ impl Sheet {
     }
 }
 
-/// Replaces characters that end a Markdown link or that `\includegraphics` rejects by their code points in hexadecimal.
+/// Replaces characters that end a Markdown link, or that `\includegraphics` rejects, with their code points in hexadecimal.
 fn plain(stem: &str) -> String {
     let kept = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     stem.chars().map(|c| if kept(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_show_as_themselves_in_every_form() {
+    fn texts_are_escaped_in_every_format() {
         let evil = "<b>&amp; 5 % of a_b {x} $y$ [z](u) \u{1b}[2J\nnext";
         let table = Table {
             title: evil.to_owned(),

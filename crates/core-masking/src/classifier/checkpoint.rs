@@ -14,7 +14,7 @@ use crate::{Error, GatedModel, ModelConfig, Weights};
 pub struct Pretrained {
     /// The model.
     pub model: Classifier,
-    /// Tensors that were missing or had another size in the folder, newly initialised.
+    /// Tensors that were missing or had a different size in the folder, newly initialised.
     pub new: Vec<String>,
 }
 

@@ -64,7 +64,7 @@ impl BeamSearch {
     /// Differs from transformers: unsupported settings are refused, even if transformers would ignore them.
     ///
     /// # Errors
-    /// If a file is missing or truncated, requires something unsupported (sampling, several end tokens, forbidden token sequences, ...), or
+    /// If a file is missing or truncated, requires something unsupported (sampling, several EOS tokens, forbidden token sequences, ...), or
     /// contains a token that the model does not have.
     pub fn read(folder: &Path, model: &TranslatorConfig) -> Result<Self, Error> {
         let (path, entries) = read_entries(folder, model)?;
@@ -199,7 +199,7 @@ impl GenerationConfig {
         }
     }
 
-    /// Returns the banned tokens. As in transformers, the end token cannot be banned.
+    /// Returns the banned tokens. As in transformers, EOS cannot be banned.
     fn banned(&self, model: &TranslatorConfig) -> Result<Vec<u32>, String> {
         let target = model.target_vocabulary();
         let size = if model.decoder_vocab_size.is_some() { "decoder_vocab_size" } else { "vocab_size" };
@@ -258,7 +258,7 @@ mod tests {
 
     /// Old folders keep them in the configuration.
     #[test]
-    fn the_settings_of_opus_mt_are_understood() {
+    fn the_settings_of_opus_mt_are_read() {
         let mut expected = opus();
         assert_eq!(read(OPUS, Some(OPUS_GENERATION)).unwrap(), expected);
         expected.rules.as_mut().unwrap().renormalised = false;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn each_entry_changes_what_it_is_about_and_defaults_are_those_of_transformers() {
+    fn each_entry_sets_its_field_and_defaults_are_those_of_transformers() {
         let read = |text: &str| read(OPUS, Some(text)).unwrap();
         let (stopping, rules) = (Stopping::Heuristic, Some(OutputRules::default()));
         let defaults = BeamSearch { beam: 1, length_penalty: 1.0, stopping, length_limit: (0.0, 20), rules };
@@ -288,7 +288,7 @@ mod tests {
             assert_eq!(read(&text).length_limit, (0.0, new), "{text}");
         }
         assert_eq!(read(r#"{"length_penalty": 0.6}"#).length_penalty, 0.6);
-        // neither the end token, which cannot be banned, nor neutral settings
+        // neither EOS, which cannot be banned, nor neutral settings
         let text = r#"{"bad_words_ids": [[7], [0], [9]], "repetition_penalty": 1, "min_length": 0}"#;
         assert_eq!(read(text).rules.unwrap().banned, [7, 9]);
         assert!(read(r#"{"forced_eos_token_id": [0]}"#).rules.unwrap().end_forced);
@@ -298,9 +298,9 @@ mod tests {
         assert_eq!(read(r#"{"min_length": 9, "min_new_tokens": 2}"#).rules.unwrap().shortest, 2);
     }
 
-    /// A forced end token takes the last place, so a translation that is one token shorter ended with an end token of its own.
+    /// A forced EOS takes the last place, so a translation that is one token shorter ended with its own EOS.
     #[test]
-    fn translations_are_cut_if_no_end_token_of_their_own_fits_into_the_limit() {
+    fn translations_are_cut_if_their_own_eos_does_not_fit_into_the_limit() {
         let (config, mut search) = (serde_json::from_str::<TranslatorConfig>(OPUS).unwrap(), opus());
         let own = OutputRules { banned: vec![59_513], end_forced: true, ..OutputRules::default() };
         assert_eq!(OutputRules::of(&config), own, "without rules the padding is banned");

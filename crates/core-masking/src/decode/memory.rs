@@ -18,7 +18,7 @@ pub(super) trait Memory: DecoderMemory {
     /// Makes hypothesis `i` of each sentence inherit the past of hypothesis `origins[i]`.
     fn reorder(&mut self, origins: &[&[usize]]);
 
-    /// Keeps the sentences `rows` only, in this order.
+    /// Keeps only the sentences `rows`, in this order.
     fn keep(&mut self, rows: &[usize]);
 }
 

@@ -44,18 +44,18 @@ pub struct OutputRules {
     pub banned: Vec<u32>,
     /// True if the probabilities of all other tokens are scaled to sum to 1 again.
     pub renormalised: bool,
-    /// True if a translation of maximum length must end with the end token, which then costs nothing.
+    /// True if a translation of maximum length must end with the EOS token, which then costs nothing.
     pub end_forced: bool,
     /// Optional first token of each translation, at no cost.
     pub begin: Option<u32>,
     /// Size of n-grams, counting the start token, that must not repeat in a translation; 0 allows repetition.
     pub ngram: usize,
-    /// Minimum number of tokens before the end token.
+    /// Minimum number of tokens before the EOS token.
     pub shortest: usize,
 }
 
 impl OutputRules {
-    /// Returns the rules for models trained here: no padding, and a forced end if the configuration names an end token.
+    /// Returns the rules for models trained here: no padding, and a forced EOS if the configuration names one.
     pub fn of(config: &TranslatorConfig) -> Self {
         Self {
             banned: vec![config.pad_token_id],
@@ -71,11 +71,11 @@ impl OutputRules {
 pub struct BeamSearch {
     /// Beam width; 1 is greedy search.
     pub beam: usize,
-    /// The exponent α of the length in score = log-probability / lengthᵅ; the end token counts.
+    /// The exponent α of the length in score = log-probability / lengthᵅ; the EOS token counts.
     pub length_penalty: f64,
     /// When the search of a sentence ends.
     pub stopping: Stopping,
-    /// Maximum length, as `ratio * source tokens + offset`; the end token counts on both sides.
+    /// Maximum length, as `ratio * source tokens + offset`; the EOS token counts on both sides.
     pub length_limit: (f64, usize),
     /// Which tokens may be generated; `None` means [`OutputRules::of`] the model.
     pub rules: Option<OutputRules>,
@@ -84,7 +84,7 @@ pub struct BeamSearch {
 /// The best hypothesis of a sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Translation {
-    /// Target tokens, without start and end token.
+    /// Target tokens, without start and EOS token.
     pub tokens: Vec<u32>,
     /// Log-probability divided by the length penalty; absent in greedy search, which compares logits and needs no normalisation.
     pub score: Option<f64>,
@@ -95,7 +95,7 @@ pub struct Translation {
 impl BeamSearch {
     /// Translates a batch.
     ///
-    /// - `sources`: token ids of each sentence, the end token last
+    /// - `sources`: token ids of each sentence, the EOS token last
     /// - `gates`: one row, or one for each sentence
     ///
     /// # Errors
@@ -136,20 +136,20 @@ impl BeamSearch {
         self.beam == 1
     }
 
-    /// Returns the maximum number of target tokens for `source` tokens; the end token counts on both sides.
+    /// Returns the maximum number of target tokens for `source` tokens; the EOS token counts on both sides.
     pub fn limit(&self, config: &TranslatorConfig, source: usize) -> usize {
         let (ratio, offset) = self.length_limit;
         let wanted = ((ratio * source as f64) as usize).saturating_add(offset);
         wanted.clamp(1, config.max_position_embeddings as usize)
     }
 
-    /// Returns true if a translation that reaches the maximum length ends with an end token that costs nothing.
+    /// Returns true if a translation that reaches the maximum length ends with an EOS token that costs nothing.
     fn is_end_forced(&self, config: &TranslatorConfig) -> bool {
         self.rules.as_ref().map_or_else(|| OutputRules::of(config).end_forced, |rules| rules.end_forced)
     }
 
-    /// Returns true if a translation of `tokens` target tokens ended because it reached `limit`: without the end token, or with a forced
-    /// one. The limit counts the end token, `tokens` does not.
+    /// Returns true if a translation of `tokens` target tokens ended because it reached `limit`: without the EOS token, or with a forced
+    /// one. The limit counts the EOS token, `tokens` does not.
     pub fn is_cut(&self, config: &TranslatorConfig, tokens: usize, limit: usize) -> bool {
         tokens + usize::from(self.is_end_forced(config)) >= limit
     }

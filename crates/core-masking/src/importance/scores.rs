@@ -69,7 +69,7 @@ pub struct Terms {
     pub squares: Option<f64>,
     /// Their number.
     pub count: f64,
-    /// Derivatives whose squares are the terms, if needed one by one: of examples, and in the end of batches.
+    /// Derivatives that the terms are computed from, if needed one by one: of examples, finally of batches.
     pub derivatives: Vec<f64>,
 }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_goes_as_a_whole() {
+    fn heads_of_a_module_are_masked_together() {
         let of = [("self:1:1", 3.0), ("self:1:2", 4.0), ("self:2:1", 5.0), ("self:2:2", 1.0)];
         let sums = scores(&of).summed_by_module();
         assert_eq!(sums.iter().map(|(_, sum)| sum).collect::<Vec<_>>(), [7.0, 7.0, 6.0, 6.0]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_tie_are_in_their_own_order() {
+    fn tied_heads_keep_the_order_of_heads() {
         let all = scores(&[
             ("dec-dec:1:1", 0.5),
             ("enc-enc:2:1", 0.0),

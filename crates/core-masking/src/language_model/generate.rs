@@ -10,7 +10,7 @@ use crate::{Attention, Error, Gates, ModelDropout, to_vec};
 /// When a continuation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Before an end token: [`ends`](super::LanguageConfig::ends).
+    /// Before an EOS token: [`ends`](super::LanguageConfig::ends).
     AtEnd,
     /// After `count` tokens.
     Never,
@@ -27,7 +27,7 @@ impl LanguageModel {
     /// If the texts become longer than the model's positions, a token is unknown, or the model computes NaN.
     ///
     /// # Panics
-    /// If a prompt is empty, prompts differ in length, or `gates` has another number of rows.
+    /// If a prompt is empty, prompts differ in length, or `gates` has a different number of rows.
     pub fn continue_greedily(
         &self,
         prompts: &[&[u32]],
@@ -132,7 +132,7 @@ impl LanguageModel {
     }
 }
 
-/// Key-value cache with room for positions to come: `[batch, key-value heads, positions, d_head]`.
+/// Key-value cache with room for later positions: `[batch, key-value heads, positions, d_head]`.
 struct Cache {
     used: i64,
     layers: Vec<KeyValue>,

@@ -13,7 +13,7 @@ pub const LOGITS_AT_ONCE: i64 = 1 << 23;
 /// Tokens per tile of a large vocabulary: few enough that the logits of a tile are summed while they are cached.
 const TILE: i64 = 1_024;
 
-/// Number of tiles from which on a vocabulary is large.
+/// Number of tiles from which a vocabulary counts as large.
 const MIN_TILES: i64 = 16;
 
 /// The output layer.
@@ -164,7 +164,7 @@ mod tests {
     /// Three parts of at most 2^23 / 3,000,017 = 2 predictions, and tiles of 1,024 tokens, the last one smaller, compared with plain
     /// autograd.
     #[test]
-    fn parts_give_what_the_whole_gives() {
+    fn parts_give_the_results_of_the_whole() {
         let options = (Kind::Double, Device::Cpu);
         let shapes = [("hidden", vec![5, 3]), ("output", vec![3_000_017, 3])];
         let shapes = shapes.map(|(name, shape)| (name.to_owned(), shape)).to_vec();
@@ -192,7 +192,7 @@ mod tests {
     /// Gradients of all tensors equal those of autograd on the whole logits, also with dropout, with tied embeddings, and if a token occurs
     /// twice.
     #[test]
-    fn training_goes_where_autograd_says() {
+    fn training_gradients_equal_those_of_autograd() {
         for is_tied in [true, false] {
             let json = serde_json::json!({
                 "model_type": "llama", "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2,

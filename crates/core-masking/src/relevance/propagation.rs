@@ -113,7 +113,7 @@ mod tests {
     /// x = (1, 2), W = (3 1), b = 1: z = (3.5, 2.5), all positive, so the inputs get 7/12 and 5/12 of the relevance 2. For x = (0, 0)
     /// both get half.
     #[test]
-    fn a_linear_map_divides_by_what_inputs_add() {
+    fn a_linear_map_divides_relevance_by_contribution() {
         let (weight, bias) = (Tensor::from_slice2(&[[3.0, 1.0]]), Some(Tensor::from_slice(&[1.0])));
         let map = Linear::from(families::parts::Linear { weight, bias });
         let relevance = Tensor::from_slice(&[2.0, 2.0]).view([1, 2, 1]);

@@ -145,7 +145,7 @@ impl Translator {
         self.layers.decoder_states(&x)
     }
 
-    /// Returns the multiply-adds, in matrix products, nearly all of the work, of translating a sentence padded to `source` tokens in
+    /// Returns the multiply-adds of the matrix products, nearly all of the work, in translating a sentence padded to `source` tokens in
     /// `steps` steps of beam search. The padding of cached keys to whole blocks is not counted.
     pub fn multiply_adds(&self, source: u64, steps: u64, beam: u64) -> u64 {
         let [of_encoder, of_decoder] = self.layers.feed_forward_multiply_adds();
@@ -177,7 +177,7 @@ impl Translator {
         product::linear(hidden, weight, Some(bias))
     }
 
-    /// Refuses a sentence that is longer than the model's positions. `length` counts tokens, including the end token.
+    /// Refuses a sentence that is longer than the model's positions. `length` counts tokens, including EOS.
     pub(crate) fn check_length(&self, side: &str, length: usize) -> Result<(), Error> {
         let positions = self.config.max_position_embeddings as usize;
         if length > positions { Err(Error::too_long(side, length, positions)) } else { Ok(()) }

@@ -27,7 +27,7 @@ impl Variants {
 impl BeamSearch {
     /// Translates a batch under each variant.
     ///
-    /// - `sources`: token ids of one or more sentences, each with the end token last
+    /// - `sources`: token ids of one or more sentences, each ending with EOS
     /// - `together`: variants that are decoded as rows of one batch, at least 1, which bounds the memory
     /// - `prefix`: the second result of an earlier call with this batch; reused if all variants leave the layers before it unmasked
     ///

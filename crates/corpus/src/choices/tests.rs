@@ -50,7 +50,7 @@ fn a_minimal_pair_has_no_context() {
 }
 
 #[test]
-fn answers_may_stand_in_a_file_of_their_own() {
+fn answers_may_be_in_a_separate_file() {
     let line = |goal: &str| format!("{{\"goal\": \"{goal}\", \"sol1\": \"a é\", \"sol2\": \"b\"}}\n");
     let content = line("How?") + "\n" + &line("Why?");
     let read = |answers| try_read("valid.jsonl", &content, answers, PIQA);
@@ -72,7 +72,7 @@ fn answers_may_stand_in_a_file_of_their_own() {
     assert_eq!(read("1\nx\n").unwrap_err(), "`answers.lst`, line 2: `x` is not a choice number");
     let beyond = "`valid.jsonl`, line 3: its answer is `2`, expected a number from 0 to 1";
     assert_eq!(read("1\n2\n").unwrap_err(), beyond);
-    // the answer of a row that is left out goes with it
+    // the answer of a skipped row is skipped too
     let mut bad = BadRows::new(BadRowRule::Skip);
     let left = read_as("q", content.replace("\"How?\"", "[1.5]"), |path| {
         fs::write(path.with_file_name("answers.lst"), "1\n0\n").unwrap();
@@ -82,9 +82,9 @@ fn answers_may_stand_in_a_file_of_their_own() {
 }
 
 /// By hand from `preprocess` and `_process_doc` of lm-evaluation-harness: stripped, ` [title]` becomes `. `, other marks
-/// go, and then each pair of spaces is one.
+/// are removed, and then each pair of spaces becomes one.
 #[test]
-fn hellaswag_is_rid_of_its_marks() {
+fn marks_are_removed_from_hellaswag() {
     let line = r#"{"activity_label": "Tea", "ctx_a": "[header] How to brew [title] Boil.", "ctx_b": "the CUP",
         "endings": [" is [step] hot.", "[substeps] melts."], "label": 1}"#;
     let expected = choice("Tea: How to brew. Boil. The cup", &["is hot.", " melts."], 1);
@@ -142,7 +142,7 @@ fn white_space_at_the_end_of_a_context_moves_to_the_continuation() {
 }
 
 #[test]
-fn answers_of_another_form_are_refused() {
+fn answers_in_another_form_are_refused() {
     for wrong in ["answer = { always = 1, first = 0 }", "answer = 'label'", ""] {
         let format = format!("kind = 'jsonl'\nchoices = 'a'\n{wrong}");
         let read = toml::from_str::<ChoiceFormat>(&format).map_err(|error| error.message().to_owned());
@@ -151,7 +151,7 @@ fn answers_of_another_form_are_refused() {
     }
 }
 
-/// BoolQ: answers that are words of the task, by a field that is true or false; a literal is written with its space or without.
+/// BoolQ: choices that are words of the task, and answers from a field that is true or false; a literal may begin with a space.
 #[test]
 fn choices_may_be_literal_and_answers_true_or_false() {
     let content = "{\"q\": \"is it\", \"answer\": true}\n{\"q\": \"so\", \"answer\": false}\n";
@@ -171,9 +171,9 @@ fn choices_may_be_literal_and_answers_true_or_false() {
     assert!(fault(content, from_one).ends_with(expected), "{}", fault(content, from_one));
 }
 
-/// WinoGrande: each choice has a context of its own, and the same ending.
+/// WinoGrande: each choice has its own context, and the same ending.
 #[test]
-fn each_choice_may_have_a_context_of_its_own() {
+fn each_choice_may_have_its_own_context() {
     let content = "{\"one\": \"The cat\", \"two\": \"The dog \", \"end\": \"barks.\", \"answer\": \"2\"}\n";
     let format = "kind = 'jsonl'\ncontext = 'Now: '\ncontexts = ['one', 'two']\nchoices = ['end', 'end']\n\
                   answer = { field = 'answer', first = 1 }";

@@ -39,7 +39,7 @@ fn trained(vocabulary_size: usize) -> ClassifierTokenizer {
 }
 
 #[test]
-fn texts_and_pairs_stand_between_special_tokens() {
+fn texts_and_pairs_are_framed_by_special_tokens() {
     let tokenizer = from_list("{}", 16);
     let endless = "a".repeat(101); // more than 100 characters, though each of them is known
     for (text, pair, ids) in [
@@ -59,11 +59,11 @@ fn texts_and_pairs_stand_between_special_tokens() {
     let knows = |text| tokenizer.knows_word_of(&tokenizer.encode(text, None).unwrap());
     assert_eq!([knows("dog cat"), knows("dog 🐕"), knows("")], [true, false, false]);
     assert_eq!((tokenizer.end(), tokenizer.vocabulary_size()), (Some(3), 23));
-    assert_eq!(from_list("{}", 4).end(), Some(3), "however short a text must be");
+    assert_eq!(from_list("{}", 4).end(), Some(3), "whatever the maximum length");
 }
 
 #[test]
-fn settings_decide_on_letters_and_names() {
+fn settings_control_normalisation_and_special_tokens() {
     for (settings, expected) in [
         ("{}", &[2, 8, 6, 14, 14, 3][..]),                       // cafe cat
         (r#"{"strip_accents": false}"#, &[2, 15, 6, 14, 14, 3]), // café cat
@@ -152,7 +152,7 @@ fn training_puts_special_tokens_first_and_fills_the_vocabulary() {
     assert_eq!(ids, tokenizer.encode("the DOGS sleep .", None).unwrap().ids);
 }
 
-/// Letters h, u, g, and ##u, ##g, ##s; the pair (##u, ##g) occurs 3 times, then (h, ##ug) twice.
+/// Letters g, h, s, u, and ##g, ##s, ##u; the pair (##u, ##g) occurs 3 times, then (h, ##ug) twice.
 #[test]
 fn training_merges_the_most_frequent_pair() {
     let tokenizer = ClassifierTokenizer::train(["hug hug", "gugs"].iter(), 14, 8).unwrap();
@@ -162,7 +162,7 @@ fn training_merges_the_most_frequent_pair() {
 }
 
 #[test]
-fn sizes_without_room_are_refused() {
+fn sizes_that_are_too_small_are_refused() {
     let error = ClassifierTokenizer::train(["ab"].iter(), 7, 8).unwrap_err().to_string();
     assert_eq!(error, "a vocabulary of 7 is too small: its letters and special tokens alone need 8");
     let folder = folder(&[("vocab.txt", &vocabulary())]);
@@ -173,7 +173,7 @@ fn sizes_without_room_are_refused() {
 }
 
 #[test]
-fn a_saved_tokeniser_loads_and_is_the_same() {
+fn a_saved_tokenizer_is_loaded_unchanged() {
     let tokenizer = trained(300);
     let folder = tempfile::tempdir().unwrap();
     tokenizer.save(&folder.path().join("tokenizer.json")).unwrap();

@@ -199,7 +199,7 @@ impl Generator {
         Self { domain, sampler: Sampler::new(domain), rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// Returns the next `count` samples whose source, with and without noise, is not in `seen`, and adds it to `seen`.
+    /// Returns the next `count` samples whose source, with and without noise, is not in `seen`, and adds both to `seen`.
     fn take(&mut self, count: usize, seen: &mut HashSet<String>) -> Vec<Sample> {
         let mut samples = Vec::with_capacity(count);
         while samples.len() < count {

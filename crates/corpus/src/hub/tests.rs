@@ -112,7 +112,7 @@ fn asked(hub: &TestServer) -> Vec<String> {
 }
 
 #[test]
-fn a_model_comes_with_the_files_that_it_has_and_is_not_asked_for_again() {
+fn a_model_is_fetched_with_its_files_and_not_requested_again() {
     let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
     for weights in [vec![WEIGHTS], vec![shards[0], shards[1], INDEX]] {
         let home = Home::new();
@@ -135,7 +135,7 @@ fn a_model_comes_with_the_files_that_it_has_and_is_not_asked_for_again() {
 }
 
 #[test]
-fn offline_the_cache_alone_is_asked() {
+fn offline_only_the_cache_is_used() {
     let (home, hub) = (Home::new(), Hub::new(&FILES).start());
     let offline = HubOptions { endpoint: None, offline: true, ..home.options(&hub) };
     let fault = fetch("toy/bert", &offline).unwrap_err();
@@ -155,7 +155,7 @@ fn offline_the_cache_alone_is_asked() {
 }
 
 #[test]
-fn a_token_opens_what_is_not_public_and_no_other_host_sees_it() {
+fn a_token_gives_access_to_private_models_and_no_other_host_sees_it() {
     let warehouse = Hub::new(&FILES).start();
     let elsewhere = warehouse.address.replace("127.0.0.1", "localhost");
     let hub = Hub { token: Some("hf_toy"), warehouse: elsewhere, ..Hub::new(&FILES) }.start();
@@ -172,7 +172,7 @@ fn a_token_opens_what_is_not_public_and_no_other_host_sees_it() {
 }
 
 #[test]
-fn what_is_not_there_is_one_clear_line() {
+fn missing_models_and_files_are_reported_in_one_line() {
     let (home, hub) = (Home::new(), Hub::new(&FILES).start());
     let fault = fetch("toy/bert@v2", &home.options(&hub)).unwrap_err();
     assert!(fault.ends_with("the hub has no such model or no revision `v2` of it"), "{fault}");
@@ -192,7 +192,7 @@ fn what_is_not_there_is_one_clear_line() {
 }
 
 #[test]
-fn torn_downloads_go_on_and_wrong_contents_are_removed() {
+fn interrupted_downloads_resume_and_wrong_contents_are_removed() {
     let home = Home::new();
     let hub = |large| Hub { large, ..Hub::new(&FILES) }.start();
     let fault = home.fetch(&hub(b"A cat.\nTwo cats.\n")).unwrap_err();
@@ -210,7 +210,7 @@ fn torn_downloads_go_on_and_wrong_contents_are_removed() {
 }
 
 #[test]
-fn names_that_are_none_of_contents_or_commits_never_become_paths() {
+fn invalid_digests_never_become_paths() {
     let refused = |hub: Hub, of: &str, name: &str| {
         let home = Home::new();
         let fault = format!("it gives `{name}` as {of}: expected 40 or 64 hexadecimal digits");

@@ -1,4 +1,4 @@
-//! Words apart from punctuation: `tokenizer.perl -a`, with markup escaped.
+//! Separates words from punctuation, like `tokenizer.perl -a`, with markup escaped.
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -7,7 +7,7 @@ use super::characters::CHARACTERS;
 use super::{Moses, Rule, SPACE, apply, is_space, words};
 
 impl Moses {
-    /// Words and punctuation marks of a text; a dash within a word becomes ` @-@ `, and `&`, `|`, `<`, `>`, `'`, `"`,
+    /// Returns the words and punctuation marks of a text; a dash within a word becomes ` @-@ `, and `&`, `|`, `<`, `>`, `'`, `"`,
     /// `[`, `]` are written as `&amp;` and so on.
     pub fn tokenize(&self, text: &str) -> Vec<String> {
         let text = apply([&SHARED.white_space, &SHARED.control], text);
@@ -21,7 +21,7 @@ impl Moses {
         words(&escape(&text)).map(str::to_owned).collect()
     }
 
-    /// A space before the full stop of a word, but not of an abbreviation nor before a small letter.
+    /// Inserts a space before the full stop of a word, but not of an abbreviation or before a lowercase letter.
     fn split_full_stops(&self, text: &str) -> String {
         let mut tokens = Vec::new();
         let mut rest = words(text).peekable();
@@ -66,7 +66,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
     }
 });
 
-/// Commas but those between numbers, then apostrophes as the language has them.
+/// Returns rules that split off commas, except between numbers, and then apostrophes as the language requires.
 pub(super) fn rules(language: &str) -> Vec<Rule> {
     let number = CHARACTERS.number.bracket();
     let letter = CHARACTERS.alphabetic.bracket() + &CHARACTERS.joining.bracket();
@@ -96,7 +96,7 @@ pub(super) fn rules(language: &str) -> Vec<Rule> {
     rules
 }
 
-/// ` @-@ ` for a dash between letters or numbers.
+/// Replaces a dash between letters or numbers with ` @-@ `.
 fn split_dashes(text: &str) -> String {
     let replaced = SHARED.dash.replace_all(text, |found: &Captures| {
         let found = found.get(0).expect("the whole match");
@@ -115,7 +115,7 @@ static STOPS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\.{2,}").expect("a
 static HIDDEN_STOPS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(?:DOT)+MULTI").expect("a pattern of this module"));
 
-/// Puts a word of its own in the place of two full stops or more; it has letters, on which later rules look.
+/// Replaces two or more full stops with a separate word of letters, so that later rules leave them together.
 fn hide_multiple_stops(text: &str) -> String {
     let replaced = STOPS.replace_all(text, |found: &Captures| {
         let found = found.get(0).expect("the whole match");
@@ -125,13 +125,13 @@ fn hide_multiple_stops(text: &str) -> String {
     replaced.into_owned()
 }
 
-/// The reverse; where the text itself has such a word, it becomes full stops, too.
+/// Reverses [`hide_multiple_stops`]; such a word in the text itself also becomes full stops.
 fn show_multiple_stops(text: &str) -> String {
     let stops = |found: &Captures| ".".repeat((found[0].len() - "MULTI".len()) / "DOT".len());
     HIDDEN_STOPS.replace_all(text, stops).into_owned()
 }
 
-/// `&` comes first, since the others bring it.
+/// `&` comes first, since the other escapes contain it.
 pub(super) const ESCAPES: [(&str, &str); 8] = [
     ("&", "&amp;"),
     ("|", "&#124;"),

@@ -27,7 +27,7 @@ fn named(tree: &Tree) -> Vec<(&str, &str, &str)> {
     tree.arcs.iter().map(|arc| (forms[arc.dependent], arc.relation.as_str(), forms[arc.head])).collect()
 }
 
-/// "Dogs don't bark." with an empty node and a multiword token that is its parts joined.
+/// "Dogs don't bark." with an empty node and a multiword token whose form is its parts joined.
 #[test]
 fn parts_that_make_up_a_token_are_words_and_empty_nodes_are_not() {
     let trees = read_words(&[
@@ -65,7 +65,7 @@ fn a_token_that_is_not_its_parts_is_one_word() {
 }
 
 #[test]
-fn blank_lines_part_sentences_and_the_last_needs_none() {
+fn blank_lines_separate_sentences_and_the_last_needs_none() {
     let one = word("1", "Go", "0", "root", "_");
     let trees = read_lines(&["# a comment", &one, "", "", "# another", &one]).unwrap();
     assert_eq!(trees.iter().map(|tree| tree.text.as_str()).collect::<Vec<_>>(), ["Go", "Go"]);
@@ -74,7 +74,7 @@ fn blank_lines_part_sentences_and_the_last_needs_none() {
 proptest! {
     /// Words come in order and do not overlap, and arcs connect them.
     #[test]
-    fn words_stand_one_behind_the_other(forms in prop::collection::vec("[a-cé]{1,3}", 1..7), spaces in any::<u8>()) {
+    fn words_do_not_overlap(forms in prop::collection::vec("[a-cé]{1,3}", 1..7), spaces in any::<u8>()) {
         let misc = |place: usize| if spaces >> place & 1 == 1 { "SpaceAfter=No" } else { "_" };
         let lines: Vec<String> = forms.iter().enumerate()
             .map(|(place, form)| word(&(place + 1).to_string(), form, &place.to_string(), "dep", misc(place)))

@@ -42,7 +42,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
             context.ratio(ours, || peer.seconds())
         });
         let (beam, sentences) = (search.beam, sources.len());
-        let name = format!("beam {beam} over {sentences} sentences of {}, beside {name}", description.name());
+        let name = format!("beam {beam} over {sentences} sentences of {}, vs. {name}", description.name());
         row(Row { name, ratio, wanted });
     }
 }

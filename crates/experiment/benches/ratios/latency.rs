@@ -44,7 +44,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let task = told(&model, folder.path(), &search, &batches, ("generate", 1));
     let peer = Peer::start(context, task);
     let ratio = peer.map(|mut peer| context.ratio(ours, || peer.seconds()));
-    let name = "one sentence at a time, 128 wide, on one thread, relative to generate of transformers".to_owned();
+    let name = "one sentence at a time, 128 wide, one thread, relative to transformers' generate".to_owned();
     row(Row { name, ratio, wanted: 2.0 });
 
     tch::set_num_threads(machine.threads as i32);
@@ -52,7 +52,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         let _other = Busy::start();
         ours()
     };
-    let name = "  on all threads while another process computes, beside the same alone".to_owned();
+    let name = "  on all threads while another process computes, relative to the same alone".to_owned();
     row(Row { name, ratio: Ok(context.ratio(busy, ours)), wanted: 1.0 / 1.6 });
 }
 

@@ -36,7 +36,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
             (Ok(ratio), peak.map(|peak| bound(&machine) as f64 / peak as f64))
         }
     };
-    let name = format!("{SENTENCES} sentences of NTREX by a translator of opus-mt's size, relative to generate");
+    let name = format!("{SENTENCES} sentences of NTREX by a translator of opus-mt's size, vs. generate");
     row(Row { name, ratio, wanted: 3.0 });
     row(Row { name: "  memory limit, relative to its peak".to_owned(), ratio: room, wanted: 1.0 });
 }

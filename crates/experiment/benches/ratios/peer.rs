@@ -1,4 +1,4 @@
-//! transformers in a separate Python process, which does its task whenever it is asked.
+//! transformers in a separate Python process, which runs its task on request.
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -14,7 +14,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with a task, on our device.
+    /// Starts the process with a task, on our device.
     ///
     /// # Errors
     /// A message if Python or a package is missing, or the task runs on CPUs only.
@@ -36,7 +36,7 @@ impl Peer {
         let mut peer = Self { process, input, output };
         match peer.ask(&task.to_string()).as_str() {
             "ready" => Ok(peer),
-            "" => Err(format!("{python} failed, as it says above")),
+            "" => Err(format!("{python} failed, see its message above")),
             why => Err(why.to_owned()),
         }
     }

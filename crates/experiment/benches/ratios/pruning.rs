@@ -33,7 +33,7 @@ fn halve<M: Timed>(context: &Context, row: &mut dyn FnMut(Row), what: &str, mode
         let batch = model.synthetic(batch_size, LENGTH);
         let ratio = context.ratio(|| seconds(&pruned, &batch), || seconds(model, &batch));
         let name = format!(
-            "{what} removed, batch {batch_size}: {ratio:.2} times as fast, beside {predicted:.2} by multiply-adds"
+            "{what} removed, batch {batch_size}: {ratio:.2} times as fast; {predicted:.2} predicted from multiply-adds"
         );
         row(Row { name, ratio: Ok(ratio / predicted), wanted: 0.9 });
     }

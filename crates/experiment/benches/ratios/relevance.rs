@@ -14,7 +14,7 @@ const WANTED: f64 = 1.0 / 20.0;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(1);
-    let name = |model| format!("relevance in {model}, beside a forward pass");
+    let name = |model| format!("relevance in {model}, relative to a forward pass");
     row(Row { name: name("MiniLM"), ratio: Ok(of_classifier(context)), wanted: WANTED });
     let model = "a translator for Multi30k, for 15 tokens";
     row(Row { name: name(model), ratio: Ok(of_translator(context)), wanted: WANTED });

@@ -104,7 +104,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         task["rows"] = (lines.len() / steps).into();
         let ratio = Peer::start(context, task)
             .map(|mut peer| context.ratio(|| timed(|| drop(trained.train())), || peer.seconds()));
-        row(Row { name: format!("{name}, beside eager PyTorch"), ratio, wanted: 1.0 });
+        row(Row { name: format!("{name}, relative to eager PyTorch"), ratio, wanted: 1.0 });
     }
 }
 

@@ -59,7 +59,7 @@ mod tests {
     /// Alone, heads 1 and 2 lose least (2 and 2.44; the others 3.13 and 25), but together they lose 2.2² + 2² = 8.84. Heads 2 and 3 lose
     /// 0.1² + 0.2² = 0.05, the minimum over all pairs.
     #[test]
-    fn heads_that_make_up_for_each_other_go_together() {
+    fn heads_that_compensate_each_other_are_masked_together() {
         let derivatives = module(1, &[[1.0, 1.0], [1.2, 1.0], [-1.3, -1.2], [5.0, 0.0]]);
         let found = rearranged(&"self:1:1+self:1:2".parse().unwrap(), &derivatives);
         assert_eq!(found.to_string(), "self:1:2+self:1:3");
@@ -73,7 +73,7 @@ mod tests {
 
     /// In module 1 the masked head already loses least; module 2 has no masked head, and module 3 no kept one.
     #[test]
-    fn numbers_in_each_module_stay() {
+    fn the_number_of_masked_heads_per_module_stays() {
         let mut derivatives = module(1, &[[1.0, 0.0], [-1.0, 0.1]]);
         derivatives.extend(module(2, &[[1.0, 2.0], [-1.0, -2.0]]));
         derivatives.extend(module(3, &[[3.0, 2.0], [0.0, 0.0]]));

@@ -7,8 +7,8 @@ use training::{Gating, Machine, stop};
 use crate::error::Error;
 use crate::measured::{MeasuredRows, RowSet};
 
-/// Further training of a setup's model. Each training starts from the full model and repeats the setup's recipe, so that all cost equal
-/// numbers of updates. The training that keeps all heads is the fine-tuned baseline.
+/// Further training of a setup's model. Each training starts from the full model and repeats the setup's recipe, so that all take equally
+/// many updates. The training that keeps all heads is the fine-tuned baseline.
 #[derive(Debug, Clone, Copy)]
 pub struct Retraining<'a> {
     description: &'a Description,

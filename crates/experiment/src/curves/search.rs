@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_added_by_score_and_where_they_tie_by_importance() {
+    fn heads_are_added_by_score_and_then_by_importance() {
         let grown =
             |count| search(0, "self:1:3+self:2:2", |search| search.grow(HeadSet::none(), count).unwrap());
         assert_eq!(grown(0), (HeadSet::none(), None));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_lead_to_the_best_set_as_far_as_layers_may_lose_heads() {
+    fn exchanges_find_the_best_set_that_layers_allow() {
         let wanted = "self:1:3+self:2:2+self:2:3";
         let found =
             |keep, evaluations| search(keep, wanted, |search| search.exchange(3, evaluations, 3).unwrap());

@@ -472,7 +472,7 @@ impl ClassifierConfig {
         Some(LanguageConfig { family, ..stack })
     }
 
-    /// Replaces `layer_types` by a period, as in transformers 4, if the layers are periodic.
+    /// Replaces `layer_types` with a period, as in transformers 4, if the layers are periodic.
     fn with_period(mut self) -> Self {
         let options = &mut self.options;
         let Some(types) = options.layer_types.take() else { return self };

@@ -1,7 +1,7 @@
 //! BART, Lewis et al. (2020), <https://aclanthology.org/2020.acl-main.703>, and similar models: mBART, Liu et al. (2020),
 //! <https://aclanthology.org/2020.tacl-1.47>, M2M100, Fan et al. (2021), <https://arxiv.org/abs/2010.11125>, with NLLB,
 //! <https://arxiv.org/abs/2207.04672>, and Pegasus, Zhang et al. (2020), <https://arxiv.org/abs/1912.08777>. They differ in positions and
-//! norms; `normalize_before` and `add_final_layer_norm` in their files are meaningless.
+//! norms; `normalize_before` and `add_final_layer_norm` in their files have no effect.
 //!
 //! Names follow transformers' `BartForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/bart/modeling_bart.py>.
@@ -30,7 +30,7 @@ const LIKE_BART: TranslatorFamily = TranslatorFamily {
     unused: &[],
 };
 
-/// mBART, whose decoder starts with a language code in mBART-25, and with the end token and the code in mBART-50.
+/// mBART, whose decoder starts with a language code in mBART-25, and with EOS and the code in mBART-50.
 pub static MBART: TranslatorFamily = TranslatorFamily {
     model_type: "mbart",
     architecture: "MBartForConditionalGeneration",

@@ -9,7 +9,7 @@ use super::ConfigKeys;
 use super::{Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, SublayerNorms, Windows};
 use crate::storage::Storage;
 
-/// Key of the removed heads, not transformers' `pruned_heads`, which it refuses for these families.
+/// Key of the removed heads. For these families, transformers refuses its own key, `pruned_heads`.
 pub(super) const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));
 
 /// Llama.

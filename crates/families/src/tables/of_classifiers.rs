@@ -81,7 +81,7 @@ pub struct PatchNames {
 pub enum DistanceNames {
     /// Relative position bias, as in MPNet.
     Bias(&'static str),
-    /// Embeddings of distances and their norm, as in DeBERTa.
+    /// Relative-position embeddings and their norm, as in DeBERTa.
     Embeddings {
         /// The table.
         table: &'static str,

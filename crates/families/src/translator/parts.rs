@@ -158,7 +158,7 @@ impl TranslatorConfig {
         is_scaled.then(|| (self.d_model as f64).sqrt().recip())
     }
 
-    /// Returns the number of buckets and the distance from which on all are in the last.
+    /// Returns the number of buckets, and the distance from which all are in the last one.
     fn distance_settings(&self) -> (i64, i64) {
         let own = &self.relative;
         (own.relative_attention_num_buckets.unwrap_or(32), own.relative_attention_max_distance.unwrap_or(128))

@@ -131,7 +131,7 @@ mod tests {
     /// `b x y z x y z`, from 0: the second x is at 4 and the first at 1, followed by y at 2. Without BOS (b) these are the
     /// `key_positions` in `golden/more/ablation.json`.
     #[test]
-    fn keys_are_those_of_the_earlier_occurrence_and_of_what_follows_it() {
+    fn target_keys_are_the_earlier_occurrence_and_the_token_after_it() {
         let block = Sequence { tokens: vec![9, 1, 2, 3, 1, 2, 3], block: Some(3) };
         assert_eq!(block.places(Induction), [(4, 2), (5, 3), (6, 4)]);
         assert_eq!(block.places(DuplicateToken), [(4, 1), (5, 2), (6, 3)]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_for_two_blocks_of_two_is_refused() {
+    fn models_without_room_for_two_blocks_are_refused() {
         for (begin, tokens, longest, fault) in [
             (Some(0), 1..9, 4, "the model has 4 positions, but two blocks of two tokens need 5"),
             (None, 1..9, 3, "the model has 3 positions"),

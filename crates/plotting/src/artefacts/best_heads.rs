@@ -29,7 +29,7 @@ pub(super) const SAME_SPLIT: Artefact = Artefact::new(
 
 pub(super) const OTHER_SPLIT: Artefact = Artefact::new(
     ["table5", "reproduce-table5", chapter::BEST_HEADS],
-    "Best single head of each layer, chosen on another split than reported",
+    "Best single head of each layer, chosen on a split other than the reported one",
     Reads::Files(|source, request| {
         if request.is_all { BestHeads::files(source, true) } else { BestHeads::largest_files(source) }
     }),

@@ -143,7 +143,7 @@ fn layers(curves: &[Curve]) -> Vec<Layer> {
     std::iter::once(base).chain(bands).chain(curves.iter().flat_map(Curve::lines)).chain([ends]).collect()
 }
 
-/// Returns the point of a checkpoint's step; `None` if percentages of its score do not exist.
+/// Returns the point of a checkpoint's step; `None` if percentages of its score are undefined.
 fn point(checkpoint: &Checkpoint, row: &DynamicsRow, x: f64) -> Option<Point> {
     let y = checkpoint.kept(row.score)?;
     let ends = if row.masked == 0 { Some((y, y)) } else { checkpoint.kept_interval(row) };

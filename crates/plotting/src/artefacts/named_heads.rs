@@ -36,7 +36,7 @@ struct NamedHeads {
 }
 
 impl NamedHeads {
-    /// Reads the scores and the sweeps in the folder; leaves out sweeps that are unreadable or of other weights.
+    /// Reads the scores and the sweeps in the folder; leaves out sweeps that are unreadable or of different weights.
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let scores: Results<HeadFunctionRow> = Results::read(file)?;
         let zero = Ablations::beside_model(&scores.file, experiment::SWEEP);

@@ -38,7 +38,7 @@ impl Gates {
         rows
     }
 
-    /// Returns the models that gates made of a set of heads, most heads first, one for each number of heads.
+    /// Returns the models with trained gates on a set of heads, most heads first, one for each number of heads.
     pub fn sparser(&self, scope: Scope) -> Vec<&GateRow> {
         let mut rows = self.of(scope, Method::Gates);
         rows.dedup_by_key(|row| row.kept);
@@ -69,7 +69,7 @@ impl Gates {
         self.of(row.attention, Method::Random).into_iter().filter(move |other| other.kept == kept)
     }
 
-    /// Compares each model with the fine-tuned baseline instead of the model before; untested without a baseline or stored segments.
+    /// Compares each model with the fine-tuned baseline instead of the original model; untested without a baseline or stored segments.
     pub fn against_control(self, left_out: &mut LeftOut) -> Self {
         let is_control = |one: &GateRow, other: &GateRow| {
             one.method == Method::Ungated && one.attention == other.attention

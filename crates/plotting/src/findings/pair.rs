@@ -29,7 +29,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Returns the files that compare two splits, with most segments for each pair; with `against`, only those with it as second split.
+    /// Returns the files that compare two splits, with the most segments for each pair; with `against`, only those with this second split.
     pub fn files(source: &Source, against: Option<&str>) -> Result<Vec<ResultFile>> {
         let Source::Subject { subject, results, .. } = source else {
             return Ok(vec![source.one(experiment::PAIR)?]);

@@ -236,7 +236,7 @@ pub(crate) fn of_replicates(own: &ResultFile, experiment: &str) -> Result<Vec<Re
     numbers(own.path.parent().unwrap_or(Path::new("."))).into_iter().filter_map(of).collect()
 }
 
-/// Returns results of all other runs; empty if `file` is of another run than the setup's own and the latter has results.
+/// Returns results of all other runs; empty if `file` is of a run other than the setup's own and the latter has results.
 pub(crate) fn other_runs(file: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
     let Some((subject, _)) = file.subject.rsplit_once('/') else { return of_replicates(file, experiment) };
     let folder = file.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
@@ -272,7 +272,7 @@ pub(crate) fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
     difference.map_or(Ok(()), |difference| Err(no_replicate(own, other, &difference)))
 }
 
-/// Refuses a sweep over other heads, or of a model that is already in `sweeps`.
+/// Refuses a sweep over different heads, or of a model that is already in `sweeps`.
 fn check_rows(sweeps: &[Ablations], other: &Ablations) -> Result<()> {
     let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
     if names(&sweeps[0]) != names(other) {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sweeps_are_no_replicates() {
+    fn unrelated_sweeps_are_not_replicates() {
         let own = |identity: &mut Value| {
             let path = tiny().results.join("tiny-inference/ablate-one.json");
             let signature: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();

@@ -114,7 +114,7 @@ impl SubjectResults {
                 let is_same = may_have_same_weights(&own, file);
                 if !is_same {
                     let (path, own) = (file.path.display(), own.path.display());
-                    left_out.note(format!("`{path}` is not shown: it has other weights than `{own}`"));
+                    left_out.note(format!("`{path}` is not shown: its weights differ from those of `{own}`"));
                 }
                 is_same
             };

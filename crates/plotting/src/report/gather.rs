@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_can_be_pasted_and_make_all_shards() {
+    fn commands_can_be_pasted_and_measure_all_shards() {
         let of = |words: &[&str]| command(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(of(&["ablate-one", "x", "--shard", "2/8", "--limit", "9"]), "ablate-one x --limit 9");
         assert_eq!(of(&["ablate-one", "--shard=2/8", "--data", "my data"]), "ablate-one --data 'my data'");

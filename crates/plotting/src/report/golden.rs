@@ -50,7 +50,7 @@ fn pairing() -> Pairing {
 }
 
 #[test]
-fn what_only_a_report_shows_is_what_the_golden_files_say() {
+fn views_of_a_report_equal_the_golden_files() {
     let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
     let reader = Reader::new(Folders { results: results.clone(), experiments }, None, 0.01);
     let (mut all, mut drawn) = (Vec::new(), BTreeMap::new());

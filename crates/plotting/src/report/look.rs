@@ -53,7 +53,7 @@ impl Look<'_> {
             "facts": known.facts,
             "nothing": known.nothing,
         });
-        // in a script only `</script` and comments could end it
+        // only `</script` and comments could end the script
         let data = data.to_string().replace('<', "\\u003c");
         let maps: Vec<_> = self.maps.iter().map(|maps| self.of_type(maps, &known)).collect();
         let page = context! {
@@ -183,7 +183,7 @@ impl Known {
         let weights = file.signature.as_ref().and_then(|signature| signature.identity.weights.as_deref());
         if weights.zip(look.weights).is_some_and(|(theirs, own)| theirs != own) {
             return nothing(
-                "The results of this setup come from other weights than this model's and are not shown."
+                "The results of this setup come from different weights than this model's and are not shown."
                     .to_owned(),
             );
         }

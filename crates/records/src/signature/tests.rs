@@ -45,7 +45,7 @@ fn only_differing_entries_are_shown() {
             "seed: 18446744073709551615 in the file, 1 now",
         ]
     );
-    // foreign text is repeated without control characters and not at any length
+    // foreign text is shown without control characters and truncated
     let mut stored = identity();
     stored.data.insert("\u{1b}[31m".to_owned(), "\u{202e}".repeat(100_000));
     let differences = identity().differences(&stored).concat();

@@ -26,7 +26,7 @@ fn ties_count_against_both_sides() {
 }
 
 #[test]
-fn no_difference_has_p_one_and_without_resamples_only_the_scores_are_there() {
+fn no_difference_has_p_one_and_without_resamples_there_are_only_scores() {
     let same = compare(&[1.0, 2.0, 4.0], &[1.0, 2.0, 4.0], 50, 1).unwrap();
     assert_eq!((same.p_value(), same.p_koehn()), (Some(1.0), Some(1.0)));
     assert_eq!(same.interval(), Some(Interval { low: 0.0, high: 0.0 }));

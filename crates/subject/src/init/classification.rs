@@ -435,7 +435,7 @@ mod tests {
 
     /// -1 is a class of a model with three classes, and a missing answer for a model with two.
     #[test]
-    fn minus_one_is_no_answer_only_where_there_would_be_too_many_classes() {
+    fn minus_one_is_no_answer_only_if_there_would_be_too_many_classes() {
         let names = |count: usize| Classes::Named((0..count).map(|class| format!("class {class}")).collect());
         let of =
             |values: &[&'static str], classes: &Classes| skipped(&values.iter().copied().collect(), classes);

@@ -318,14 +318,14 @@ impl Task for Translation {
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
         let before = self.prefix.len();
         let tokens = self.tokenizer.encode_placed(&format!("{}{text}", self.prefix))?;
-        let behind = |token: PlacedToken| {
+        let in_text = |token: PlacedToken| {
             let bytes = token.bytes.filter(|bytes| bytes.end > before);
             PlacedToken {
                 bytes: bytes.map(|bytes| bytes.start.saturating_sub(before)..bytes.end - before),
                 ..token
             }
         };
-        Ok(tokens.map(|tokens| tokens.into_iter().map(behind).collect()))
+        Ok(tokens.map(|tokens| tokens.into_iter().map(in_text).collect()))
     }
 
     fn read_texts(model: &Translator, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {

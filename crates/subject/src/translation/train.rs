@@ -44,7 +44,7 @@ impl Trained for Translation {
     }
 
     fn train_tokenizer(spec: &TranslationSpec, train: &ParallelText) -> Result<SubwordTokenizer, Error> {
-        let vocabulary = spec.tokenizer.map_or(0, |tokenizer| tokenizer.vocabulary); // validated to be there
+        let vocabulary = spec.tokenizer.map_or(0, |tokenizer| tokenizer.vocabulary); // validated to be given
         Ok(SubwordTokenizer::train(train.source.iter().chain(&train.target), vocabulary)?)
     }
 
@@ -68,7 +68,7 @@ impl Trained for Translation {
         let left_out = text.len() - pairs.len();
         if left_out > 0 && !quiet {
             words::say!(
-                "split `{split}`: left out {left_out} of {} pairs longer than {positions} tokens",
+                "split `{split}`: left out {left_out} of {} pairs: longer than {positions} tokens",
                 text.len()
             );
         }

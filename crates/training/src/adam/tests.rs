@@ -86,7 +86,7 @@ fn parts_add_up_to_the_gradient_of_the_whole() {
 /// The gradient (3, 4) of `w` is clipped to norm 1 whatever the gradient of `gates`: its first moment is 0.1 * (3/5, 4/5). `gates` moves by
 /// its own rate in the direction of the sign, and does not decay.
 #[test]
-fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
+fn a_tensor_with_its_own_rate_is_neither_clipped_nor_decayed() {
     let options = (Kind::Double, Device::Cpu);
     let ones = || Tensor::ones([1, 2], options).set_requires_grad(true);
     let weights = Weights::from_tensors([("gates".to_owned(), ones()), ("w".to_owned(), ones())]);
@@ -111,7 +111,7 @@ fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
 
 /// With and without other weights, whose gradient is (3, 4).
 #[test]
-fn a_gradient_that_overflows_leaves_a_tensor_with_a_rate_of_its_own_as_it_is() {
+fn a_gradient_that_overflows_leaves_a_tensor_with_its_own_rate_unchanged() {
     for (others, is_flat) in [(&["w"][..], false), (&["w"], true), (&[], false)] {
         let tensor = || Tensor::from_slice(&[1.0, 2.0]).set_requires_grad(true);
         let names = ["gates"].iter().chain(others);
@@ -129,7 +129,7 @@ fn a_gradient_that_overflows_leaves_a_tensor_with_a_rate_of_its_own_as_it_is() {
 
 /// Three steps with clipping and decay on a matrix and a bias, with a restart before the last.
 #[test]
-fn moments_in_one_tensor_do_what_those_of_each_parameter_do() {
+fn moments_in_one_tensor_act_like_those_of_each_parameter() {
     let trained = |is_flat| {
         let options = (Kind::Double, Device::Cpu);
         let tensor = |shape: &[i64]| Tensor::ones(shape, options).set_requires_grad(true);

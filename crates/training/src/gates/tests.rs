@@ -45,8 +45,8 @@ fn the_multiplier_rises_while_too_many_gates_are_open() {
     assert_eq!(gates.test_penalty(), 0.0);
 }
 
-/// p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) has the derivative p (1 - p) by its `log_alpha`, and d = (Σ p - 1) / 4. The derivative of
-/// μ d + 10 d² by each `log_alpha` is (μ + 20 d) p (1 - p) / 4.
+/// p = 1 / (1 + exp(-log_alpha - 0.33 ln 11)) has the derivative p (1 - p) in `log_alpha`, and d = (Σ p - 1) / 4. The derivative of
+/// μ d + 10 d² in each `log_alpha` is (μ + 20 d) p (1 - p) / 4.
 #[test]
 fn each_gate_has_its_own_gradient_of_the_penalty() {
     let mut gates = started(Penalty::Heads(1));
@@ -63,7 +63,7 @@ fn each_gate_has_its_own_gradient_of_the_penalty() {
 
 /// λ = 1/4 for each of 4 gates; their odds give the expected number of open gates.
 #[test]
-fn a_price_is_paid_for_each_gate() {
+fn each_open_gate_costs_a_penalty() {
     let gates = started(Penalty::Lambda(0.25));
     let odds = 2_f64.exp() * 11_f64.powf(0.33);
     assert!((gates.penalty().unwrap().double_value(&[]) - odds / (1.0 + odds)).abs() < 1e-6);
@@ -71,7 +71,7 @@ fn a_price_is_paid_for_each_gate() {
 }
 
 #[test]
-fn threads_draw_the_same_gates_and_steps_others() {
+fn threads_sample_the_same_gates_and_steps_different_ones() {
     let mut gates = started(Penalty::Lambda(0.1));
     let mut shared = gates.share();
     let mut drawn = Vec::new();
@@ -90,7 +90,7 @@ fn threads_draw_the_same_gates_and_steps_others() {
 
 /// In the last step exactly 3 of 4 gates are open, sampled or straight through, in single precision; the loss has no penalty.
 #[test]
-fn a_number_of_gates_is_drawn_and_nothing_is_paid() {
+fn a_fixed_number_of_gates_is_sampled_without_a_penalty() {
     for straight_through in [false, true] {
         let closing = Closing::Subset { open: 3, straight_through };
         let plan = GateTraining { closing, ..plan(Penalty::Lambda(0.0), GateStart::Open) };
@@ -105,7 +105,7 @@ fn a_number_of_gates_is_drawn_and_nothing_is_paid() {
 }
 
 #[test]
-fn saved_gates_go_on_with_their_history() {
+fn saved_gates_resume_with_their_history() {
     let folder = tempfile::tempdir().unwrap();
     let mut gates = started(Penalty::Heads(2));
     gates.begin_epoch();

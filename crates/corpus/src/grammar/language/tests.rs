@@ -49,7 +49,7 @@ fn one_word_differs_and_it_agrees_with_the_first_noun_in_the_right_sentence_only
 }
 
 #[test]
-fn fewer_pairs_begin_more_and_no_sentence_is_there_twice() {
+fn fewer_pairs_are_the_first_of_more_and_no_sentence_occurs_twice() {
     for domain in [Domain::Standard, Domain::Shifted] {
         let pairs = agreement_pairs(domain, 52, 3);
         assert_eq!(agreement_pairs(domain, 13, 3), pairs[..13]);

@@ -291,7 +291,7 @@ pub(super) fn look(series: &Series) -> Curve {
         Order::Floor => ("floor", GREY, 0.4, None),
         other => {
             let place = Order::all().iter().position(|&order| order == other).unwrap_or_default();
-            let (color, mark) = MEASURES[(place - 3) % MEASURES.len()]; // importance, oracle and random stand before
+            let (color, mark) = MEASURES[(place - 3) % MEASURES.len()]; // importance, oracle and random come first
             let label = if let Order::By(measure) = other { measure.entry().label } else { None };
             (label.unwrap_or(other.name()), color, 0.7, Some(mark))
         }

@@ -234,7 +234,7 @@ pub struct HeadMap {
 struct MapCell {
     /// `enc-enc:1:2`
     head: String,
-    /// The head with its first number, for screen readers.
+    /// The head with its value in the first column, for screen readers.
     label: String,
     /// Number in its layer.
     number: usize,
@@ -244,7 +244,7 @@ struct MapCell {
     colors: String,
 }
 
-/// Measure that colours of maps show.
+/// Measure shown by the colours of maps.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ColorScale {
     name: String,

@@ -47,7 +47,7 @@ fn said(holds: bool, what: &str) -> String {
     format!("{}: {what}", if holds { "yes" } else { "no" })
 }
 
-/// Tells whether an interval is above 0, below 0, or contains it.
+/// Describes whether an interval is above 0, below 0, or contains it.
 fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
     if low > 0.0 {
         said(true, above)
@@ -58,7 +58,7 @@ fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
     }
 }
 
-/// Returns our interval, whether it is on their number's side of 0 (`shown`: words for yes and the opposite), and whether it contains it.
+/// Returns our interval, whether it is on their number's side of 0 (`shown`: words for yes and no), and whether it contains their number.
 fn judged(
     theirs: f64,
     ends: Option<(f64, f64)>,
@@ -70,7 +70,7 @@ fn judged(
     })
 }
 
-/// Returns our interval, what it tells about the side of 0, and whether it contains their number.
+/// Returns our interval, what it shows about the side of 0, and whether it contains their number.
 fn beside(
     theirs: f64,
     ends: Option<(f64, f64)>,
@@ -87,7 +87,7 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
     if (low..=high).contains(&number) { "yes" } else { "no" }.to_owned()
 }
 
-/// Tells by verdicts whether most are dispensable, as in the paper if `most_in_paper`.
+/// Describes by verdicts whether most are dispensable, as in the paper if `most_in_paper`.
 fn most_dispensable(verdicts: Verdicts, most_in_paper: bool, of: &str) -> String {
     let half = |number: usize| 2 * number > verdicts.all();
     if half(verdicts.dispensable) {
