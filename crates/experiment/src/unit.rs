@@ -57,10 +57,14 @@ impl MaskingUnits {
                 uniform,
                 shares_layers: false,
             }),
-            _ => Err(Error::input(format!(
-                "--unit group and --uniform need groups of equal size throughout the model, but {removed} heads of this model \
-                 have been removed"
-            ))),
+            _ => {
+                let fault = match removed {
+                    0 => "its attention types have groups of different sizes".to_owned(),
+                    _ => format!("it lacks {}", words::count(removed, "head")),
+                };
+                let needed = "--unit group and --uniform need a model with groups of one size";
+                Err(Error::input(format!("{needed}, but {fault}")))
+            }
         }
     }
 
@@ -172,6 +176,6 @@ mod tests {
         let layout = layout().without(&"self:1:1".parse().unwrap()).unwrap();
         assert!(MaskingUnits::of(&layout, Unit::Head, false).is_ok());
         let refusal = MaskingUnits::of(&layout, Unit::Group, false).unwrap_err().to_string();
-        assert!(refusal.contains("1 heads of this model have been removed"), "{refusal}");
+        assert!(refusal.contains("but it lacks 1 head"), "{refusal}");
     }
 }

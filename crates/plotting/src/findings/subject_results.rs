@@ -47,7 +47,7 @@ pub struct SubjectResults {
     pub functions: Option<Functions>,
     pub gates: Vec<Gates>,
     /// Nats per word of the full model; `None` if words were not counted.
-    pub nats_a_word: Option<f64>,
+    pub nats_per_word: Option<f64>,
     /// Sweeps on other splits.
     pub others: Vec<Ablations>,
     pub importance: Option<Importance>,
@@ -95,8 +95,8 @@ impl SubjectResults {
         };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
         let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
-        let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
-        subject.nats_a_word = left_out.keep(words).flatten();
+        let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_per_word);
+        subject.nats_per_word = left_out.keep(words).flatten();
         subject
     }
 
@@ -183,7 +183,7 @@ fn one<T>(
     left_out.keep_if_there(found)
 }
 
-fn nats_a_word(file: &ResultFile) -> Result<Option<f64>> {
+fn nats_per_word(file: &ResultFile) -> Result<Option<f64>> {
     let Some(signature) = &file.signature else { return Ok(None) };
     let Some(blocks) = Blocks::beside(&file.path, signature)? else { return Ok(None) };
     let sum = |column: &str| {

@@ -326,7 +326,7 @@ pub fn language(all: &[SubjectResults], criterion: Criterion) -> Claim {
 fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let verdicts = three(sweep.and_then(|sweep| sweep.judge(criterion).verdicts(&sweep.rows)));
-    let words = subject.nats_a_word.map(|nats| Cell::printed(nats, |nats| fixed(nats, 3)));
+    let words = subject.nats_per_word.map(|nats| Cell::printed(nats, |nats| fixed(nats, 3)));
     let of_sweep = sweep.map(|sweep| (sweep.file.title(), sweep.metric(), sweep.base()));
     let of_curves =
         pruning.map(|Pruning { results, .. }| (results.file.title(), results.metric(), results.base()));
