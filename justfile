@@ -130,7 +130,7 @@ relevance *args: (build "init" "relevance" "plotting")
 look *args: (build "look")
     {{ headcount }} look "$@"
 
-# Run the model on a text, with and without some heads
+# Run the model on a text, with and without masking
 [group('4 what do the heads do?')]
 say *args: (build "say")
     {{ headcount }} say "$@"
@@ -200,7 +200,7 @@ retest *args: (compile "retest")
 merge *args: (compile "merge")
     {{ headcount }} merge "$@"
 
-# Heads of the encoder, or of a model without an encoder
+# Heads of the encoder, or of models without one
 [group('7 Michel et al. (2019)')]
 reproduce-table1 *args: (build "init" "ablate-one" "plotting")
     {{ headcount }} table1 "$@"

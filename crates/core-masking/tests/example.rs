@@ -80,7 +80,7 @@ fn a_faulty_line_is_named() {
     for (texts, expected) in [
         ("LABEL_1\tw5\nyes\tw6\n", "texts.tsv`, line 2: the classes are LABEL_0, LABEL_1, LABEL_2"),
         ("LABEL_1 w5\n", "texts.tsv`, line 1: not a class, a tab and a text"),
-        ("", "texts.tsv` holds no text"),
+        ("", "texts.tsv` contains no text"),
     ] {
         let refusal = printed(folder.path(), texts).unwrap_err().to_string();
         assert!(refusal.ends_with(expected), "{refusal}");

@@ -332,7 +332,9 @@ mod tests {
             let error = require(folder.path(), &[WHOLE, &["merges.txt"]]).unwrap_err().to_string();
             let shown = folder.path().display();
             assert!(
-                error.contains(&format!("it holds `{file}`, but no `tokenizer.json`: make one with python"))
+                error.contains(&format!(
+                    "it contains `{file}`, but no `tokenizer.json`: make one with python"
+                ))
             );
             let end = format!("AutoTokenizer.from_pretrained('{shown}').save_pretrained('{shown}')\"");
             assert!(error.ends_with(&end), "{error}");

@@ -249,7 +249,7 @@ fn invalid_exports_are_refused() {
         let message = refusal(folder.path(), arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
     };
-    refused(&[], "there is no `results/tiny/iterative-prune.csv`");
+    refused(&[], "`results/tiny/iterative-prune.csv` does not exist: measure a curve");
     prune(folder.path(), &["--step-percent", "50", "--limit", "first:1", "--resamples", "0"]);
     prune(
         folder.path(),

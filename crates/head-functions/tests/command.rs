@@ -316,7 +316,7 @@ fn a_classifier_shows_a_text_or_a_pair() {
     assert_eq!((one[0].0.as_str(), tokens.1), ("self", 2 * tokens.0));
     assert!(page.contains("%)</code>"), "its class and its probability");
     let long = "lovely film ".repeat(20);
-    refuses(test_support::command("look", folder.path()).arg(&long), "but the model reads 16 at most");
+    refuses(test_support::command("look", folder.path()).arg(&long), "but the model reads at most 16");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_language_model_shows_any_text_and_refuses_what_it_cannot_read() {
     assert!(maps[0].1 > 4 && !page.contains('\u{1b}') && !page.contains('\u{202e}') && !page.contains("<b>"));
     let faults: [(&[&str], &str); 3] = [
         (&[" "], "the text is empty"),
-        (&[&"dog ".repeat(200)], "tokens, but the model reads 96 at most"),
+        (&[&"dog ".repeat(200)], "tokens, but the model reads at most 96"),
         (&["The", "--mask", "self:9:1"], "no layer 9"),
     ];
     for (arguments, fault) in faults {

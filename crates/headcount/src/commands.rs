@@ -227,7 +227,7 @@ pub const GROUPS: &[Group] = &[
             )
             .draws(&["v19-figure1a"]),
             program("look", "show the attention of every head on a text", "look", ""),
-            program("say", "run the model on a text, with and without some heads", "say", ""),
+            program("say", "run the model on a text, with and without masking", "say", ""),
         ],
     },
     Group {
@@ -301,7 +301,7 @@ pub const GROUPS: &[Group] = &[
         commands: &[
             experiment(
                 "table1",
-                "heads of the encoder, or of a model without an encoder",
+                "heads of the encoder, or of models without one",
                 TRANSLATOR,
                 ABLATE_ONE.program,
                 "--attention paper",

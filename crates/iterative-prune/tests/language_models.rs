@@ -53,7 +53,7 @@ fn every_experiment_runs_on_a_language_model() {
     by_nats.sort_by(|one, other| one.score.total_cmp(&other.score));
     assert!(by_nats[..2].iter().all(|row| first.masked_heads.contains(&row.name())), "{first:?}");
     let mut mixed = command("cross-domain", folder.path());
-    refuses(mixed.args(["--against", "agreement"]), "`test` is scored by nats, `agreement` by accuracy");
+    refuses(mixed.args(["--against", "agreement"]), "`test` is scored by nats and `agreement` by accuracy");
 }
 
 /// Each head has an interval around its mean, and the lowest heads are masked first. Plain texts have no choices to attribute.

@@ -118,7 +118,7 @@ fn a_page_contains_escaped_texts_weights_as_bytes_and_facts_about_heads() {
     assert!(names(&data).contains(&"change under mean".to_owned()), "{:?}", names(&data));
 
     for (look, sentence) in [
-        (Look { weights: Some("cd34"), ..look }, "other weights"),
+        (Look { weights: Some("cd34"), ..look }, "different weights"),
         (Look { subject: "new", ..look }, "has no measurements"),
     ] {
         let path = folder.path().join("other.html");

@@ -169,7 +169,7 @@ fn sizes_that_are_too_small_are_refused() {
     let shortest = ClassifierTokenizer::load(folder.path(), 4).unwrap();
     assert_eq!(shortest.encode("a", Some("")).unwrap().ids, [2, 18, 3, 3]);
     let error = ClassifierTokenizer::load(folder.path(), 3).unwrap_err().to_string();
-    assert_eq!(error, "a maximum length of 3 is too small: special tokens and one word take 4");
+    assert_eq!(error, "a maximum length of 3 is too small: special tokens and one word take 4 tokens");
 }
 
 #[test]
