@@ -2,7 +2,7 @@
 //!
 //! A [`ChoiceFormat`] describes how a file stores them. Scoring follows the rules of EleutherAI's
 //! lm-evaluation-harness, <https://github.com/EleutherAI/lm-evaluation-harness>: the answer is the choice with the greatest
-//! log-probability after the context (`acc`), or with the greatest log-probability per character (`acc_norm`).
+//! log-probability after the context (`acc`), or with the highest log-probability per character (`acc_norm`).
 mod format;
 mod jinja;
 mod shots;

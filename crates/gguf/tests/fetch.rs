@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread;
 
-use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use assert_cmd::cargo::cargo_bin;
 use flate2::{Compression, write::GzEncoder};
@@ -401,7 +400,7 @@ fn lists_and_arguments_at_fault_are_refused() {
 fn models_of_the_hub_are_taken_from_its_cache_and_not_from_a_mirror() {
     let home = TempDir::new().unwrap();
     let fetch = |arguments: &[&str]| {
-        let mut command = Command::cargo_bin("fetch").unwrap();
+        let mut command = test_support::program("fetch", home.path());
         command.env("HF_HOME", home.path()).env("HF_HUB_OFFLINE", "1").args(arguments).assert()
     };
     let cache = home.path().join("hub");

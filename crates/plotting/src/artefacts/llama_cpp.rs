@@ -69,8 +69,8 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
         ))
         .note(format!(
             "perplexity: on {} tokens in windows spread over the text; change: in nats per token, with an interval over windows; \
-             published perplexities use longer windows; intervals are percentile bootstraps, which are too narrow with few windows or rounds: \
-             8 values of a normal distribution are covered in 89%, not 95%",
+             published perplexities use longer windows; intervals are percentile bootstraps, which are too narrow for few windows or rounds: \
+             with 8 normally distributed values they cover 89% instead of 95%",
             first.predictions
         ))
         .note(format!("cache: keys and values of {} tokens", first.cache_tokens))

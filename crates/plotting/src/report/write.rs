@@ -97,9 +97,7 @@ fn templates(style: &str, script: &str) -> Result<Environment<'static>> {
 fn write(templates: &Environment<'_>, template: &str, page: Value, path: &Path) -> Result<()> {
     let context = || format!("cannot write `{}`", path.display());
     let html = templates.get_template(template).and_then(|found| found.render(page)).with_context(context)?;
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(context)?;
-    }
+    std::fs::create_dir_all(durable::parent(path)).with_context(context)?;
     durable::write(path, html).with_context(context)?;
     Ok(())
 }

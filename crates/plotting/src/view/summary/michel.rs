@@ -331,10 +331,11 @@ fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
     let of_curves =
         pruning.map(|Pruning { results, .. }| (results.file.title(), results.metric(), results.base()));
     let (title, metric, base) = of_curves.or(of_sweep)?;
-    let [of_verdicts, of_curves] =
-        [sweep.map(|sweep| &sweep.file), pruning.map(|own| &own.results.file)].map(|file| file?.scored());
-    let other = of_verdicts.filter(|scored| of_curves.as_ref().is_some_and(|curves| curves != scored));
-    let of_heads = other.map_or(String::new(), |scored| format!("; single heads: {scored}"));
+    let files = [sweep.map(|sweep| &sweep.file), pruning.map(|own| &own.results.file)];
+    let of_heads = match files.map(|file| file?.scored()) {
+        [Some(heads), Some(curves)] if heads != curves => format!("; single heads: {heads}"),
+        _ => String::new(),
+    };
     let base = Cell::printed(base, |base| metric.described(base));
     let shares = pruning.and_then(|pruning| {
         let series = pruning.find(Scope::All, Order::Importance)?;
